@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.counts import bound_of, fresh_count
+from gradix._core.divisions import undivided
 from gradix._core.primitive import Primitive
 from gradix._core.trace import NeedsProgram, bind
 from gradix._ops.families import NonDifferentiable, Structural
+
+_AXIS = "an axis whose size values decide"
 
 
 class Size(NonDifferentiable, Primitive):
@@ -31,6 +34,9 @@ class Prefix(Structural):
     def abstract(self, x, *, dim, axis):
         return make_aval((*x.shape[:axis], dim, *x.shape[axis + 1 :]), x.dtype, x.weak_type)
 
+    def divide(self, mesh, avals, outs, params):
+        return [undivided(self.name, avals[0], (params["axis"],), _AXIS)]
+
     def transpose(self, ct, x, *, dim, axis):
         return [whole(ct, axis, x.aval.shape[axis])]
 
@@ -45,6 +51,9 @@ class Whole(Structural):
 
     def abstract(self, x, *, axis, bound):
         return make_aval((*x.shape[:axis], bound, *x.shape[axis + 1 :]), x.dtype, x.weak_type)
+
+    def divide(self, mesh, avals, outs, params):
+        return [undivided(self.name, avals[0], (params["axis"],), _AXIS)]
 
     def transpose(self, ct, x, *, axis, bound):
         return [prefix(ct, x.aval.shape[axis], axis)]

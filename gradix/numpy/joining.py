@@ -14,6 +14,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dimensions.expression import (
     as_dim,
+    is_count,
     is_symbolic_dim,
 )
 from gradix._core.operators import Array
@@ -22,6 +23,7 @@ from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.broadcasting import atleast_1d, atleast_2d, atleast_3d
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
+from gradix.numpy.masks import decides_sizes
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.shapes import expand_dims, ravel
 
@@ -291,7 +293,20 @@ def tile(A, reps) -> Array:
     if any(r < 0 for r in reps):
         raise ValueError(f"tile: reps must not be negative, got {tuple(reps)}.")
     x = lax.expand_dims(x, range(rank - x.aval.ndim))
-    return lax.tile(x, (1,) * (rank - len(reps)) + tuple(reps))
+    reps = [1] * (rank - len(reps)) + list(reps)
+    for axis, (n, r) in enumerate(zip(x.aval.shape, reps)):
+        if r != 1 and (is_count(n) or is_count(r)):
+            x, reps[axis] = _tiled_by_places(x, r, axis), 1
+    return lax.tile(x, tuple(reps))
+
+
+def _tiled_by_places(x, count, axis: int):
+    """The array `count` times along an axis, where values decide its size or the number of times."""
+    n, dtype = x.aval.shape[axis], np.dtype("int32")
+    at = lax.iota(dtype, n * count)
+    size = lax.max(number(n, dtype), number(1, dtype))
+    at = lax.rem(at, lax.broadcast_in_dim(size, at.aval.shape, ()))
+    return take_index(x, (*[slice(None)] * axis, at))
 
 
 @replayed
@@ -354,11 +369,15 @@ def repeat(
         counts = as_operand("repeat", repeats, 1)
         counts = counts.host if isinstance(counts, ArrayImpl) else np.asarray(counts)
         return _repeat_known(x, counts, axis, total_repeat_length)
+    if total_repeat_length is None and decides_sizes(repeats) and repeats.aval.dtype == np.bool_:
+        mask = broadcast_to(repeats, (x.aval.shape[axis],))
+        return take_index(x, (*[slice(None)] * axis, mask))
     if total_repeat_length is None:
         raise ConcretizationTypeError(
             repeats,
-            "repeat: the traced repeats determine the shape of the result. Give static repeats, or "
-            "pass total_repeat_length=.",
+            "repeat: the traced repeats determine the shape of the result, and have no bound. Give "
+            "static repeats, or pass total_repeat_length=n; of the result y, y[jnp.arange(n) < "
+            "repeats.sum()] is what is repeated, in a program and if there is room for it.",
         )
     return _repeat_traced(x, repeats, axis, as_int(total_repeat_length))
 

@@ -10,6 +10,7 @@ from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.promotion import convert, number
 
 _counted = lazy_module("gradix._api.counted.places")
+_order = lazy_module("gradix.lax.order")
 
 
 def decides_sizes(x) -> bool:
@@ -33,29 +34,16 @@ _LONG = 1 << 14
 def first_places(mask, size: int):
     """The places of the first `size` true elements of a row, and which of these there are."""
     dtype, n = index_dtype(), mask.aval.size
-    count, slots = lax.cumsum(convert(mask, dtype)), lax.iota(dtype, size)
-    last = lax.squeeze(lax.slice_in_dim(count, n - 1, n), (0,))
-    there = lax.lt(slots, lax.broadcast_in_dim(last, (size,), ()))
+    slots = lax.iota(dtype, size)
     if type(n) is int and n >= _LONG and 4 * size * n.bit_length() < n:
-        return lax.select(
-            there,
-            count_by_halving(count, slots, lax.le, dtype),
-            lax.full((size,), number(0, dtype)),
-        ), there
-    slot = lax.select(
-        mask, lax.sub(count, number(1, dtype)), lax.full(mask.aval.shape, number(size, dtype))
-    )
-    numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
-    )
-    places = lax.scatter(
-        lax.full((size,), number(0, dtype)),
-        lax.expand_dims(slot, (1,)),
-        lax.iota(dtype, n),
-        numbers,
-        mode="drop",
-    )
-    return places, there
+        count = lax.cumsum(convert(mask, dtype))
+        last = lax.squeeze(lax.slice_in_dim(count, n - 1, n), (0,))
+        there = lax.lt(slots, lax.broadcast_in_dim(last, (size,), ()))
+        found = count_by_halving(count, slots, lax.le, dtype)
+        return lax.select(there, found, lax.full((size,), number(0, dtype))), there
+    total = lax.reduce_sum(convert(mask, dtype), (0,))
+    there = lax.lt(slots, lax.broadcast_in_dim(total, (size,), ()))
+    return _order.true_places(mask, size, dtype), there
 
 
 def unravelled(flat, shape: tuple) -> list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from operator import index as as_int
 
@@ -14,6 +15,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dimensions.expression import (
     as_dim,
+    is_count,
     is_known_at_most,
     is_symbolic_shape,
     may_be_empty,
@@ -26,7 +28,9 @@ from gradix.numpy.broadcasting import broadcast_to as stretched
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
+from gradix.numpy.masks import decides_sizes
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, value_of
+from gradix.numpy.searching import nonzero
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
 from gradix.numpy.sorting import argsort
@@ -138,7 +142,8 @@ def insert(arr, obj, values, axis: int | None = None) -> Array:
 
     Args:
         arr: an array.
-        obj: an integer, a slice, or a vector of integers or booleans: places in `arr` itself.
+        obj: an integer, a slice, or a vector of integers or booleans: places in `arr` itself. In a
+            program that is traced, how many elements a traced mask inserts is known when it runs.
         values: an array of values to insert, which broadcasts to the inserted places.
         axis: the axis; by default, the array is taken as one row.
 
@@ -148,7 +153,7 @@ def insert(arr, obj, values, axis: int | None = None) -> Array:
     Raises:
         ValueError: `obj` or `values` have the wrong shape.
         TypeError: `obj` holds neither integers nor booleans.
-        ConcretizationTypeError: `obj` is a traced mask.
+        ConcretizationTypeError: `obj` is a traced mask, outside of `jit` and `vmap`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -163,6 +168,8 @@ def insert(arr, obj, values, axis: int | None = None) -> Array:
     n = x.aval.shape[axis]
     if is_symbolic_shape((n,)) and not isinstance(obj, slice):
         obj = as_operand("insert", obj, 1)
+    if decides_sizes(obj) and obj.aval.dtype == np.bool_ and obj.aval.ndim == 1:
+        (obj,) = nonzero(obj)
     if (
         (is_unknown(obj) or is_symbolic_shape((n,)))
         and obj.aval.ndim < 2
@@ -255,8 +262,8 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
 
     Args:
         arr: an array.
-        obj: an integer, a slice, or a vector of integers or booleans. It may be traced if it is an
-            integer, or with `assume_unique_indices` a vector of integers.
+        obj: an integer, a slice, or a vector of integers or booleans. In a program that is traced,
+            how many elements a traced vector removes is known when the program runs.
         axis: the axis; by default, the array is taken as one row.
         assume_unique_indices: a promise that `obj` names no element twice.
 
@@ -266,7 +273,7 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
     Raises:
         IndexError: an index in a vector is out of bounds.
         ValueError: a single index is out of bounds, or `obj` has the wrong shape.
-        ConcretizationTypeError: `obj` is traced otherwise.
+        ConcretizationTypeError: `obj` is a traced vector, outside of `jit` and `vmap`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -278,10 +285,15 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
+    if is_count(n):
+        obj = obj if isinstance(obj, slice) else as_operand("delete", obj, 1)
+        return _kept(x, _without(obj, n), axis)
     if is_symbolic_shape((n,)) and isinstance(obj, (int, np.integer)):
         return _delete_traced(x, as_operand("delete", obj, 1), axis, n)
     if isinstance(obj, Tracer) and (not obj.aval.ndim or assume_unique_indices):
         return _delete_traced(x, obj, axis, n)
+    if decides_sizes(obj):
+        return _kept(x, _without(obj, n), axis)
     places, scalar = _places(obj, n, "delete")
     if scalar and not -n <= places[0] < n:
         raise ValueError(
@@ -294,6 +306,25 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
     kept = np.ones(n, bool)
     kept[places] = False
     return take_index(x, (*[slice(None)] * axis, np.flatnonzero(kept).astype(np.int32)))
+
+
+def _without(obj, n):
+    """Which of `n` elements are left without those that `obj` names, as a mask."""
+    if not isinstance(obj, slice) and obj.aval.dtype == np.bool_:
+        if obj.aval.shape != (n,):
+            raise ValueError(
+                f"delete: a boolean obj must be a vector of size {n}, as the axis, got shape "
+                f"{obj.aval.shape}."
+            )
+        return lax.bitwise_not(obj)
+    if not isinstance(obj, slice) and obj.aval.dtype not in INTEGER:
+        raise TypeError(f"delete: obj must hold integers or booleans, got dtype {obj.aval.dtype}.")
+    return lax.full((n,), True).at[obj].set(False)
+
+
+def _kept(x, mask, axis: int):
+    """The elements of an axis where a mask is true."""
+    return take_index(x, (*[slice(None)] * axis, mask))
 
 
 def _delete_traced(x, obj, axis: int, n: int):
@@ -345,7 +376,7 @@ def trim_zeros(filt, trim: str = "fb", axis=None) -> Array:
     """The array without zeros at its ends.
 
     Args:
-        filt: an array that is not traced, since its values determine the shape of the result.
+        filt: an array. In a program that is traced, the size of the result is known when it runs.
         trim: "f" for the front, "b" for the back, "fb" for both.
         axis: the axis, or axes, to trim; all by default.
 
@@ -354,21 +385,23 @@ def trim_zeros(filt, trim: str = "fb", axis=None) -> Array:
 
     Raises:
         ValueError: `trim` has other letters than "f" and "b".
-        ConcretizationTypeError: `filt` is traced.
+        ConcretizationTypeError: `filt` is traced, outside of `jit` and `vmap`.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.trim_zeros(jnp.array([0, 0, 1, 2, 0]))
         Array([1, 2], dtype=int32)
     """
-    held = concrete(
-        filt,
-        "The values of the filt argument of jnp.trim_zeros determine the shape of the result.",
-    )
     x = as_operand("trim_zeros", filt)
     trim = trim.lower()
     if trim not in ("f", "b", "fb", "bf"):
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}.")
+    if decides_sizes(x):
+        return _trimmed(x, trim, axes_of(axis, x.aval.ndim))
+    held = concrete(
+        filt,
+        "The values of the filt argument of jnp.trim_zeros determine the shape of the result.",
+    )
     index: list = [slice(None)] * x.aval.ndim
     for i in axes_of(axis, x.aval.ndim):
         there = np.flatnonzero(
@@ -379,3 +412,18 @@ def trim_zeros(filt, trim: str = "fb", axis=None) -> Array:
             first, last = 0, 0
         index[i] = slice(int(first) if "f" in trim else None, int(last) if "b" in trim else None)
     return take_index(x, tuple(index))
+
+
+def _trimmed(x, trim: str, axes):
+    """`trim_zeros` of an array whose values are known when the program runs."""
+    dtype = np.dtype("int32")
+    there = lax.ne(x, lax.full(x.aval.shape, number(0, x.aval.dtype)))
+    masks = []
+    for i in axes:
+        found = lax.reduce_or(there, tuple([k for k in range(x.aval.ndim) if k != i]))
+        found = convert(found, dtype)
+        ends = [lax.cummax(found, 0, reverse=end == "b") for end in trim]
+        masks.append(lax.gt(functools.reduce(lax.min, ends), lax.full_like(found, 0)))
+    for i, mask in zip(axes, masks):
+        x = _kept(x, mask, i)
+    return x

@@ -10,12 +10,16 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
-from gradix._core.dimensions.expression import (
-    is_undecided_remainder,
-)
+from gradix._base.lazy import lazy_module
+from gradix._core.dimensions.expression import is_count, is_undecided_remainder
+from gradix._core.dtypes import INTEGER
 from gradix._core.trace import is_unknown
 from gradix.numpy.axes import axis_of
+from gradix.numpy.indexing import take_index
+from gradix.numpy.masks import decides_sizes
 from gradix.numpy.promotion import as_operand, value_of
+
+_places = lazy_module("gradix._api.counted.places")
 
 
 def unstack(x, /, *, axis: int = 0) -> tuple:
@@ -50,7 +54,8 @@ def split(ary, indices_or_sections, axis: int = 0) -> list:
     Raises:
         ValueError: the axis does not divide into that many equal parts (`array_split` makes unequal
             ones), the indices do not ascend, or `axis` is out of bounds.
-        ConcretizationTypeError: `indices_or_sections` is traced.
+        ConcretizationTypeError: the number of parts is traced, or the indices are, outside of a
+            program. In a program that is traced, the sizes of the parts are known when it runs.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -73,7 +78,8 @@ def array_split(ary, indices_or_sections, axis: int = 0) -> list:
     Raises:
         ValueError: the number of parts is not positive, the indices do not ascend, or `axis` is out
             of bounds.
-        ConcretizationTypeError: `indices_or_sections` is traced.
+        ConcretizationTypeError: the number of parts is traced, or the indices are, outside of a
+            program. In a program that is traced, the sizes of the parts are known when it runs.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -96,6 +102,10 @@ def _split(name: str, ary, where, axis: int) -> list:
     is_list = isinstance(where, (tuple, list))
     where = [value_of(i) for i in where] if is_list else value_of(where)
     unknown = next((i for i in (where if is_list else [where]) if is_unknown(i)), None)
+    if unknown is not None and decides_sizes(unknown) and (is_list or where.aval.ndim == 1):
+        return _at_traced(name, x, where if is_list else lax.unstack(where, 0), axis)
+    if is_count(n) and (is_list or np.ndim(where) or name == "array_split"):
+        return _of_counted(x, where, axis)
     if unknown is not None:
         raise ConcretizationTypeError(
             unknown,
@@ -127,6 +137,30 @@ def _split(name: str, ary, where, axis: int) -> list:
             f"{cuts[1:-1]} give parts of sizes {list(sizes)}."
         )
     return list(lax.split(x, sizes, axis))
+
+
+def _at_traced(name: str, x, where, axis: int) -> list:
+    """The parts between indices that are known when the program runs, as slices have them."""
+    points = [as_operand(name, i, 1) for i in where]
+    wrong = next((p for p in points if p.aval.ndim or p.aval.dtype not in INTEGER), None)
+    if wrong is not None:
+        raise TypeError(f"{name}: the indices must be integers, got {wrong.aval.str_short()}.")
+    return _places.parts(x, points, axis)
+
+
+def _of_counted(x, where, axis: int) -> list:
+    """The parts of an axis whose size values decide: those that slices of it have."""
+    n = x.aval.shape[axis]
+    if np.ndim(where) or isinstance(where, (tuple, list)):
+        cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], None]
+    else:
+        parts = as_int(where)
+        if parts <= 0:
+            raise ValueError(f"array_split: the number of parts must be positive, got {parts}.")
+        sizes = [(n + parts - 1 - i) // parts for i in range(parts)]
+        cuts = list(accumulate(sizes, initial=0))
+    before = (slice(None),) * axis
+    return [take_index(x, (*before, slice(a, b))) for a, b in zip(cuts, cuts[1:])]
 
 
 def vsplit(ary, indices_or_sections) -> list:

@@ -10,12 +10,15 @@ import numpy as np
 
 from gradix._api.checks.coverage import is_looked_at
 from gradix._api.checks.errors import DivisionByZeroError, NaNError, OOBError
+from gradix._core.dimensions.expression import SymbolicDim, is_symbolic_shape
 from gradix._core.dtypes import INEXACT
 from gradix._ops.arithmetic import div_p, rem_p
 from gradix._ops.basis import broadcast_in_dim, reduce_sum
 from gradix._ops.bitwise import bitwise_or
 from gradix._ops.comparison import eq, gt, lt, ne
 from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import full
+from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.indexing.dynamic_slicing import (
     dynamic_slice,
     dynamic_slice_p,
@@ -97,9 +100,7 @@ def _outside(shape, starts, limits, axes) -> Finding | None:
     if not starts.aval.size:
         return None
     starts = convert_element_type(starts, _INT) if starts.aval.dtype.itemsize < 4 else starts
-    highest = np.asarray(
-        [min(n, np.iinfo(starts.aval.dtype).max) for n in limits], starts.aval.dtype
-    )
+    highest = _highest(limits, starts.aval.dtype)
     bound = broadcast_in_dim(highest, starts.aval.shape, (starts.ndim - 1,))
     bad = reshape(
         bitwise_or(lt(starts, scalar_like(starts, 0)), gt(starts, bound)), (starts.aval.size,)
@@ -122,6 +123,14 @@ def _outside(shape, starts, limits, axes) -> Finding | None:
         )
 
     return Finding(any_of(bad), met, exception)
+
+
+def _highest(limits, dtype):
+    """The greatest starts, of which some are known only at run time, as a vector of a dtype."""
+    if not is_symbolic_shape(limits):
+        return np.asarray([min(n, np.iinfo(dtype).max) for n in limits], dtype)
+    values = [dim_as_value(n) if type(n) is SymbolicDim else full((), n, _INT) for n in limits]
+    return concatenate([reshape(convert_element_type(v, dtype), (1,)) for v in values], 0)
 
 
 def _slice(eqn, args, sizes, starts):

@@ -150,6 +150,12 @@ def _scatter(S, e, x, indices, updates):
     )
 
 
+@rule("true_places")
+def _true_places(S, e, mask):
+    shape = e.invars[0].aval.shape
+    return S.same(e, [S.filled(mask, shape, (len(shape) - 1,), False)])
+
+
 @rule("dynamic_slice")
 def _dynamic_slice(S, e, x, *starts):
     ins, outs = e.invars[0].aval.shape, e.outvars[0].aval.shape

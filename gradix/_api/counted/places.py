@@ -8,18 +8,23 @@ from gradix._api.counted import processing  # noqa: F401  (makes programs with c
 from gradix._core import dtypes
 from gradix._core.jaxpr import Literal
 from gradix._core.trace import NeedsProgram, state
-from gradix._ops.arithmetic import sub
+from gradix._ops.arithmetic import add, max as max_, sub
 from gradix._ops.basis import reduce_sum
+from gradix._ops.clamp import clamp
+from gradix._ops.comparison import lt
 from gradix._ops.convert import convert_element_type
-from gradix._ops.counted import define, prefix
-from gradix._ops.creation import full, iota
-from gradix._ops.cumulative import cumsum
-from gradix._ops.indexing.gather_dimension_numbers import ScatterDimensionNumbers
-from gradix._ops.indexing.scatter import scatter
+from gradix._ops.counted import define, prefix, whole
+from gradix._ops.creation import full
+from gradix._ops.dimension_values import dim_as_value
+from gradix._ops.indexing.dynamic_slicing import dynamic_slice_in_dim
+from gradix._ops.indexing.slicing import pad
+from gradix._ops.indexing.true_places import true_places
 from gradix._ops.select import select
-from gradix._ops.shape import expand_dims, reshape
+from gradix._ops.shape import reshape
 from gradix._transforms.batch import BatchTracer
 from gradix._transforms.staging import StagingTracer
+
+INDEX = np.dtype("int32")
 
 
 def places(mask):
@@ -31,20 +36,29 @@ def places(mask):
         return full((0,), np.zeros((), dtype))
     flat = mask if mask.aval.ndim == 1 else reshape(mask, (mask.aval.size,))
     dim = dimension_of(flat, mask, dtype)
-    return prefix(_compacted(flat, dtype), dim)
+    return prefix(true_places(flat, flat.aval.shape[0], dtype), dim)
 
 
-def _compacted(flat, dtype):
-    """The places at which a row is true, before zeros, as many as the row has elements."""
-    n = flat.aval.shape[0]
-    before = cumsum(convert_element_type(flat, dtype))
-    far = full(flat.aval.shape, np.asarray(np.iinfo(dtype).max, dtype))
-    slot = select(flat, sub(before, full(flat.aval.shape, np.ones((), dtype))), far)
-    numbers = ScatterDimensionNumbers(
-        update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
-    )
-    zeros = full((n,), np.zeros((), dtype))
-    return scatter(zeros, expand_dims(slot, (1,)), iota(dtype, n), numbers, mode="drop")
+def parts(x, points: list, axis: int) -> list:
+    """The parts of an axis between traced integers, as slices have them: sizes are decided by these."""
+    if any(isinstance(p, BatchTracer) for p in points):
+        raise NeedsProgram
+    n = x.aval.shape[axis]
+    x = whole(x, axis)
+    bound = x.aval.shape[axis]
+    zero = full((), 0, INDEX)
+    size = full((), n, INDEX) if type(n) is int else convert_element_type(dim_as_value(n), INDEX)
+    cuts = [zero]
+    for p in points:
+        p = convert_element_type(p, INDEX)
+        cuts.append(clamp(zero, select(lt(p, zero), add(p, size), p), size))
+    cuts.append(size)
+    wide = pad(x, full((), 0, x.aval.dtype), [(0, bound * (i == axis), 0) for i in range(x.ndim)])
+    outs = []
+    for start, stop in zip(cuts, cuts[1:]):
+        dim = define(max_(sub(stop, start), zero), bound)
+        outs.append(prefix(dynamic_slice_in_dim(wide, start, bound, axis), dim, axis))
+    return outs
 
 
 # -- one size for equal masks ----------------------------------------------------------------------

@@ -88,7 +88,7 @@ def _tile(S, e, x):
             raise refuse(
                 e,
                 f"tile repeats an axis of size {d} {r} times",
-                "write jnp.concatenate([x, x]), or repeat the elements with jnp.repeat",
+                "write jnp.tile(x, reps), which takes the elements by their places",
             )
     return S.same(e, [x])
 

@@ -83,6 +83,8 @@ def _simple_bound(x, sign: int):
 
 
 def _lower(x, cases: int):
+    if x.scope.counted and (least := _least_of_count(x)) is not None:
+        return least
     terms = dict(x.terms)
     bound = _rounded(_Proof(x).bound(terms), terms)
     return max(bound, _by_cases(x, cases)) if cases else bound
@@ -102,6 +104,46 @@ def _by_cases(x, cases: int):
                 )
             return min(lows)
     return -inf
+
+
+def _least_of_count(x):
+    """The least value of an expression of one count, if it is made of linear pieces; else None."""
+    names = x.variables()
+    if len(names) != 1:
+        return None
+    (name,) = names
+    count = x.scope.counted.get(name)
+    if count is None or type(count.bound) is not int:
+        return None
+    turns = _turns(x, name, count.bound)
+    return None if turns is None else min([_value(x, name, k) for k in turns])
+
+
+def _turns(x, name: str, most: int) -> set | None:
+    """Values of a variable from 0 to `most` between which an expression is linear; None if unknown."""
+    found = {0, most}
+    for monomial, _ in x.terms if type(x) is not int else ():
+        if len(monomial) > 1 or (monomial and monomial[0][1] > 1):
+            return None
+        for atom, _ in monomial:
+            if type(atom) is str:
+                continue
+            pieces = [_turns(operand, name, most) for operand in atom.operands]
+            if atom.name not in (MAX, MIN) or None in pieces:
+                return None
+            points = sorted(set().union(*pieces))
+            found.update(points)
+            one, other = atom.operands
+            gaps = [_value(one, name, k) - _value(other, name, k) for k in points]
+            for a, b, here, there in zip(points, points[1:], gaps, gaps[1:]):
+                if here * there < 0:
+                    at = a + (b - a) * abs(here) // (abs(here) + abs(there))
+                    found.update((at, at + 1))
+    return found
+
+
+def _value(x, name: str, k: int) -> int:
+    return x if type(x) is int else x.evaluate({name: k})
 
 
 def _rounded(bound, terms: Polynomial):
