@@ -30,6 +30,7 @@ from gradix._base.tree import (
 )
 from gradix._control.program_interning import interned, key_of
 from gradix._core.array import ArrayImpl, as_array, check_number, without_value
+from gradix._core.aval import seen
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, no_debug
 from gradix._core.operators import Array
 from gradix._core.refs import LocalRef, Ref
@@ -65,10 +66,12 @@ class Value(NamedTuple):
         node: `node(x)` is a pytree node of these leaves. Joined from traced arrays it is what
             functions get, and joined from arrays it is what callers get.
         share: `share(x)` is the part of it that a derivative is taken in.
+        is_tree: whether it is a pytree node itself; only functions that ask for shares see it whole.
     """
 
     node: Callable[[Any], Any]
     share: Callable[[Any], Share]
+    is_tree: bool = False
 
 
 class Holder(NamedTuple):
@@ -249,6 +252,8 @@ class Flat:
         has_aux: the function returns the pair of its result and auxiliary data.
         close: `close(leaves, tree)` makes arrays of the leaves of the result; by default `arrays`.
         lent: the leaves that are holders; the list begins with the arrays left in them.
+        is_program: whether the function is traced as a program of its own, out of which sizes that
+            values decide inside of it do not reach.
         names: the names of the function and its arguments, for programs and messages.
     """
 
@@ -259,6 +264,7 @@ class Flat:
         "has_aux",
         "close",
         "lent",
+        "is_program",
         "names",
         "out_tree",
         "aux",
@@ -274,10 +280,12 @@ class Flat:
         *,
         close: Callable[[list, Any], list] | None = None,
         lent: Any = None,
+        is_program: bool = False,
         names: DebugInfo = no_debug,
     ):
         self.function, self.name, self.given, self.has_aux = function, name, given, has_aux
         self.close, self.lent, self.names = close, lent, names
+        self.is_program = is_program
         self.out_tree: Any = None
         self.aux: Any = None
         # while a whole call is staged, the states of values that may get others
@@ -297,6 +305,8 @@ class Flat:
             outs = self.close(leaves, self.out_tree)
         else:
             outs = arrays(self.name, leaves, self.out_tree, "output")
+        if self.is_program and seen.counts is not None:
+            outs, self.out_tree = seen.counts.close(outs, self.out_tree)
         return outs + aux if lent is None else [*lent.last(), *outs, *aux]
 
     def _without_aux(self, out: Any) -> tuple[Any, list]:

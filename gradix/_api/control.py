@@ -15,6 +15,7 @@ from gradix._base.tracebacks import filter_frames
 from gradix._control.cond import INDEX, bind_cond, cond_p
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import seen
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
@@ -234,6 +235,12 @@ def branches_on(index, functions, operands, what: str, names, order):
         else _sharing.stage_shared(distinct[i], flat, avals, ("branch", tree))
         for i, flat in flat_of.items()
     }
+    sealing = None
+    if seen.counts is not None and len({f.out_tree for f in flat_of.values()}) == 1:
+        programs = [t[0] for t in traced.values()]
+        sealing = seen.counts.sealing(programs, 0, next(iter(flat_of.values())).out_tree.num_leaves)
+        if sealing:
+            traced = {i: (*sealing.program(*t[:2]), t[2]) for i, t in traced.items()}
     flats = [flat_of[id(f)] for f in functions]
     staged: dict[int, Any] = {k: traced[id(functions[k])] for k in order}
     check_branches(
@@ -254,9 +261,8 @@ def branches_on(index, functions, operands, what: str, names, order):
     ordered = [by_place[k] for k in range(len(functions))]
     outs = bind_cond(index, ordered, [*consts, *[r.read() for r in refs], *leaves])
     outs = give_back(refs, outs)
-    return flats[0].out_tree.unflatten(
-        [_as_weak(o, a) for o, a in zip(outs, ordered[0].out_avals[len(refs) :])]
-    )
+    outs = [_as_weak(o, a) for o, a in zip(outs, ordered[0].out_avals[len(refs) :])]
+    return flats[0].out_tree.unflatten(sealing.open(outs) if sealing else outs)
 
 
 def _as_weak(x, aval):

@@ -17,7 +17,7 @@ from gradix._core.jaxpr import axis_names, no_debug
 from gradix._core.operators import Array
 from gradix._core.primitive import Inlining, MeshTraits, Primitive
 from gradix._core.trace import Tracer, bind, state
-from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
+from gradix._ops.basis import is_differentiable, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import AxisData, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer
 from gradix._transforms.staging import eval_closed, give_back
@@ -320,7 +320,9 @@ def call_custom_jvp(
             )
         check_closed(name, "custom_jvp", top, [*outs, *ts])
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
-    closed, consts, refs = stage_ruled(function, args, debug)
+    closed, consts, refs, sealing = stage_ruled(function, args, debug)
+    if sealing is not None:
+        jvp = sealing.jvp(jvp)
     if refs:
         jvp = jvp_through(jvp, refs, name)
     outs = bind(
@@ -335,4 +337,5 @@ def call_custom_jvp(
             "symbolic_zeros": symbolic_zeros,
         },
     )
-    return give_back(refs, outs)
+    outs = give_back(refs, outs)
+    return outs if sealing is None else sealing.open(outs)

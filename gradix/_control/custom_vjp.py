@@ -29,7 +29,7 @@ from gradix._ops.basis import (
     to_axis,
     zeros,
 )
-from gradix._transforms.batch import batch, batch_jaxpr
+from gradix._transforms.batch import batch
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, jvp_jaxpr
 from gradix._transforms.staging import eval_closed, give_back
 
@@ -280,7 +280,9 @@ def call_custom_vjp(
             symbolic_zeros=symbolic_zeros,
         )
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
-    closed, consts, refs = stage_ruled(function, args, debug)
+    closed, consts, refs, sealing = stage_ruled(function, args, debug)
+    if sealing is not None:
+        fwd, bwd = sealing.fwd(fwd), sealing.bwd(bwd)
     if refs:
         fwd, bwd = forward_through(fwd, refs, name), backward_through(bwd, refs)
     outs = bind(
@@ -296,4 +298,5 @@ def call_custom_vjp(
             "symbolic_zeros": symbolic_zeros,
         },
     )
-    return give_back(refs, outs)
+    outs = give_back(refs, outs)
+    return outs if sealing is None else sealing.open(outs)

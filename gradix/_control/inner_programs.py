@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from gradix._base import config as _config
+from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
+from gradix._core.aval import seen
 from gradix._core.dimensions.expression import is_known_at_most
 from gradix._core.divisions import with_axis, without_axis
 from gradix._core.dtypes import INEXACT
@@ -12,6 +14,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._transforms.staging import eval_closed
 
 _options = _config.state
+_counted = lazy_module("gradix._transforms.counted")
 
 
 def split(xs, *sizes) -> list[list]:
@@ -60,10 +63,18 @@ def _reached(jaxpr: Jaxpr, marked, smooth: bool) -> set:
         for v, m in zip(jaxpr.invars, marked)
         if m and not (smooth and v.aval.dtype not in INEXACT)
     }
+    sizes: set | None = None  # the sizes that depend on marked inputs
+    if seen.counts is not None and not smooth and _counted.defined(jaxpr):
+        sizes = set()
     for eqn in jaxpr.eqns:
         flags = tuple([type(v) is not Literal and v in live for v in eqn.invars])
+        if sizes and not sizes.isdisjoint(_counted.used(eqn)):
+            flags = (True,) * len(flags)
+            live.update(eqn.outvars)
         if not any(flags) or (smooth and eqn.primitive.name == "stop_gradient"):
             continue
+        if sizes is not None and eqn.primitive.defines_size:
+            sizes.add(eqn.params["dim"])
         rule = eqn.primitive.dependent
         outs = [True] * len(eqn.outvars) if rule is None else rule(flags, eqn.params, smooth)
         live.update(

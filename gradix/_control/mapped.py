@@ -138,14 +138,34 @@ def mapped_jaxpr(closed: ClosedJaxpr, axis, in_axes: tuple, out_axes) -> tuple:
             "values decide: these sizes differ among the examples. Leave out axis_name."
         )
     wanted = tuple(out_axes or ("any",) * len(closed.out_avals))
-    wanted = tuple([0 if w in ("any", None) else w for w in wanted])
+    shared = _shared(closed, in_axes) if "any" in wanted else [False] * len(wanted)
+    shared = [s and w == "any" for s, w in zip(shared, wanted)]
+    wanted = tuple([None if s else 0 if w in ("any", None) else w for s, w in zip(shared, wanted)])
 
     def whole(*args):
+        if all(shared):
+            return eval_closed(closed, *args)
         outs = mapped(closed, axis.size, args, in_axes)
-        return [move_axis(o, 0, w) for o, w in zip(outs, wanted)]
+        once = iter(_evaluated(closed, shared, args) if any(shared) else ())
+        return [next(once) if s else move_axis(o, 0, w) for o, s, w in zip(outs, shared, wanted)]
 
     avals = [
         v if a is None else v.update(shape=(*v.shape[:a], axis.size, *v.shape[a:]))
         for v, a in zip(closed.in_avals, in_axes)
     ]
     return stage_closed(whole, avals), wanted
+
+
+def _shared(closed: ClosedJaxpr, in_axes) -> list[bool]:
+    """Which results are the same for all examples; none if a size differs among them."""
+    n, jaxpr = len(closed.out_avals), closed.jaxpr
+    sizes = [e.outvars[0] for e in jaxpr.eqns if e.primitive.defines_size]
+    with_sizes = ClosedJaxpr(jaxpr.replace(outvars=[*jaxpr.outvars, *sizes]), closed.consts)
+    marks = dependent(with_sizes, tuple([a is not None for a in in_axes]))
+    return [False] * n if any(marks[n:]) else [not m for m in marks[:n]]
+
+
+def _evaluated(closed: ClosedJaxpr, marks, args) -> list:
+    """The marked results of a program."""
+    part, used = dce_closed(closed, tuple(marks))
+    return eval_closed(part, *[x for x, u in zip(args, used) if u])

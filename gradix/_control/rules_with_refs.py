@@ -6,18 +6,29 @@ The program of such a function takes the values of the refs, and returns their l
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from gradix._core.aval import seen
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, no_debug
 from gradix._core.refs import Ref
 from gradix._transforms.staging import eval_jaxpr, hoist, stage_with_refs, with_refs, written
 
 
-def stage_ruled(function, args, debug: DebugInfo) -> tuple[ClosedJaxpr, list, list[Ref]]:
-    """The program of a function, its constants, and the refs whose values it takes and returns."""
+def stage_ruled(function, args, debug: DebugInfo) -> tuple[ClosedJaxpr, list, list[Ref], Any]:
+    """The program of a function, its constants, and the refs whose values it takes and returns.
+
+    The last of the results is the `Sealing` of results with sizes that are decided inside, or None.
+    """
     jaxpr, consts, used = stage_with_refs(function, [a.aval for a in args], debug)
     refs = written(used)
-    closed, consts = hoist(*with_refs(jaxpr, consts, used, refs))
-    return closed, consts, refs
+    jaxpr, consts = with_refs(jaxpr, consts, used, refs)
+    sealing = None
+    if seen.counts is not None:
+        n = len(refs)
+        sealing = seen.counts.sealing([jaxpr], n, len(jaxpr.outvars) - n) or None
+    if sealing is not None:
+        jaxpr, consts = sealing.program(jaxpr, consts)
+    return *hoist(jaxpr, consts), refs, sealing
 
 
 def forward_through(fwd: Callable, refs: list[Ref], name: str) -> Callable:

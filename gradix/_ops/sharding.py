@@ -268,12 +268,12 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
     mesh = _options.gradix_mesh
     if isinstance(out_sharding, NamedSharding):
         given = out_sharding.mesh.abstract_mesh
-        if mesh is not None and mesh.axis_names and state.stage is not None:
-            if _kinds(mesh.abstract_mesh) != _kinds(given):
-                raise ValueError(
-                    f"Context mesh {mesh.abstract_mesh} should match the mesh of sharding {given} passed to "
-                    f"{name}. Pass a PartitionSpec, which is on the mesh in force."
-                )
+        is_set = mesh is not None and mesh.axis_names and state.stage is not None
+        if is_set and _kinds(mesh.abstract_mesh) != _kinds(given):
+            raise ValueError(
+                f"Context mesh {mesh.abstract_mesh} should match the mesh of sharding {given} passed to "
+                f"{name}. Pass a PartitionSpec, which is on the mesh in force."
+            )
         return out_sharding
     if not isinstance(out_sharding, PartitionSpec):
         raise TypeError(

@@ -209,12 +209,12 @@ def test_one_compilation_for_all_counts():
     (lambda x: 1 if x[x > 0].shape[0] else 0, InconclusiveDimensionOperation, "lax.cond"),
     (lambda x: int(x[x > 0].shape[0]), InconclusiveDimensionOperation, "jnp.asarray"),
     (lambda x: jnp.squeeze(x[x > 0]), InconclusiveDimensionOperation, "axis=1"),
-    (lambda x: lax.cond(x[0] > 0, lambda x: x[x > 0], lambda x: x[x < 0], x), TypeError, "true_fun"),
+    (lambda x: lax.cond(x[0] > 0, lambda x: x[x > 0], lambda x: x[x < 0, None], x), TypeError, "true_fun"),
     (lambda x: lax.while_loop(lambda c: c.sum() > 3, lambda c: c[c > 1], x), TypeError, "carry"),
     (lambda x: lax.scan(lambda c, v: (c, x[x > v]), 0.0, x)[1], NotImplementedError, "Ragged"),
     (lambda x: jnp.fft.fft(jnp.outer(x[x > 0], x[x > 0])), Exception, "decided by values"),
     (lambda x: jnp.linalg.eigvalsh(jnp.outer(x[x > 0], x[x > 0])), NotImplementedError, "jnp.where"),
-    (lambda x: jnp.tile(x[x > 0], 2), NotImplementedError, "jnp.repeat"),
+    (lambda x: lax.tile(x[x > 0], (2,)), NotImplementedError, "jnp.tile"),
 ])
 def test_what_cannot_be_says_what_to_write(f, error, words):
     with pytest.raises(error, match=re.escape(words)) as found:

@@ -292,7 +292,7 @@ def call(jaxpr, consts, args) -> list:
 
     def whole(*xs):
         nonlocal tree
-        outs, tree = results.closed(eval_closed(closed, *xs), None)
+        outs, tree = results.close(eval_closed(closed, *xs), None)
         return outs
 
     key = "call", len(args)

@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 from gradix._api.counted.masking import call, masked
+from gradix._api.counted.results import close
+from gradix._api.counted.sealing import Sealing
 from gradix._control.mapped import mapped_jaxpr
 from gradix._core.aval import seen
 
@@ -13,6 +15,8 @@ class Processing(NamedTuple):
     masked: object
     mapped: object
     call: object
+    close: object
+    sealing: object
 
 
-seen.counts = Processing(masked, mapped_jaxpr, call)
+seen.counts = Processing(masked, mapped_jaxpr, call, close, Sealing)

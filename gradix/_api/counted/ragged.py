@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._api.boundary import Share, Value, values
 from gradix._api.counted import processing  # noqa: F401  (makes programs with counts possible)
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import GetAttrKey, register_pytree_with_keys
@@ -240,7 +241,7 @@ class Ragged:
 
     def __repr__(self) -> str:
         if (
-            not hasattr(self.counts, "shape")
+            getattr(getattr(self.counts, "dtype", None), "kind", "") not in ("i", "u")
             or isinstance(self.counts, Tracer)
             or isinstance(self.buffer, Tracer)
         ):
@@ -248,6 +249,14 @@ class Ragged:
         return f"Ragged({[r.tolist() for r in self.to_list()]}, dtype={self.dtype})"
 
 
+def _share(r: Ragged) -> Share:
+    """A derivative is taken in the elements; the gradient has rows of the same lengths."""
+    return Share(
+        [r.buffer], lambda parts: Ragged(parts[0], r.counts), lambda cts: Ragged(cts[0], r.counts)
+    )
+
+
+values[Ragged] = Value(lambda r: r, _share, is_tree=True)
 register_pytree_with_keys(
     Ragged,
     lambda r: (((GetAttrKey("buffer"), r.buffer), (GetAttrKey("counts"), r.counts)), None),

@@ -67,7 +67,7 @@ def _sliced(x, size, axis: int):
     return x if x.aval.shape[axis] == size else slice_in_dim(x, 0, size, axis=axis)
 
 
-def closed(outs: list, tree) -> tuple[list, object]:
+def close(outs: list, tree) -> tuple[list, object]:
     """Results that leave the program being traced, and their tree."""
     closing = Closing(StagingTracer)
     own = [closing.concerns(x) for x in outs]

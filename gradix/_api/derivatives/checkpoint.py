@@ -73,7 +73,8 @@ def checkpoint(
                 full = [static[i] if i in static else next(rest) for i in range(len(args))]
                 return full, {**keywords, **named}
 
-            flat = Flat(fun, name_of(fun), given, names=Names(fun, tree, static))
+            names_of = Names(fun, tree, static)
+            flat = Flat(fun, name_of(fun), given, is_program=True, names=names_of)
             avals = [x.aval for x in xs]
             if refs:
                 traced = flat.stage_with_refs(avals)

@@ -24,7 +24,6 @@ from gradix._core.refs import Ref
 from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
 
-
 _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
 
 

@@ -83,6 +83,8 @@ def share_but_of_refs(x: Any) -> Share | None:
 
 def share_of_floats(x: Any) -> Share | None:
     """Nothing of a leaf without a derivative, in the place of which the gradient has None."""
+    if _is_value(x) and values[type(x)].is_tree:
+        return values[type(x)].share(x)
     try:
         if is_differentiable(as_array(x).aval):
             return None
@@ -106,7 +108,8 @@ def refuse_values(name: str, args: Any, but_holders: bool = False) -> None:
     Args:
         but_holders: whether values that change in place, whose leaves are holders, are fine.
     """
-    found = [x for x in tree_flatten(args, is_leaf=_is_value)[0] if _is_value(x)]
+    leaves = tree_flatten(args, is_leaf=_is_value)[0]
+    found = [x for x in leaves if _is_value(x) and not values[type(x)].is_tree]
     if but_holders:
         found = [x for x in found if not has_holders(tree_flatten(values[type(x)].node(x))[0])]
     if found:

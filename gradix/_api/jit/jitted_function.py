@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 import time
@@ -410,14 +411,14 @@ class JitFunction(Generic[Result]):
             def given(operands):
                 return self._roles.join(*fill(operands), args, kwargs)
 
-        def close(leaves, tree):
-            outs = results(names, leaves, tree)
-            if met.counts is not None:
-                outs, flat.out_tree = _counted_results.closed(outs, tree)
-            return outs
-
-        flat = Flat(self._fun, self._name, given, close=close, names=names)
-        return flat
+        return Flat(
+            self._fun,
+            self._name,
+            given,
+            close=functools.partial(results, names),
+            is_program=True,
+            names=names,
+        )
 
     def _tree(self, leaves, tree, names: Names, args, kwargs) -> Any:
         """The `specialize.Tree` of this signature, which follows the function's decisions."""

@@ -26,10 +26,14 @@ from gradix._api.boundary import values
 from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, Walk
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache, on_clear
+from gradix._base.lazy import lazy_module
 from gradix._base.name_stack import current_names
 from gradix._core.array import ArrayImpl
+from gradix._core.aval import seen
 from gradix._core.keys import Same, SameWhileAlive
 from gradix._core.trace import state
+
+_counted = lazy_module("gradix._transforms.counted")
 
 if TYPE_CHECKING:
     from gradix._api.boundary import Flat
@@ -122,8 +126,9 @@ def stage_shared(function: Callable, flat: Flat, avals: list, form: Any) -> tupl
         flat.out_tree = found[1]
         return found[0]
     traced = flat.stage_with_refs(avals)
-    _, consts, refs = traced
-    if not refs and all(type(c) is ArrayImpl for c in consts):
+    jaxpr, consts, refs = traced
+    defines_sizes = seen.counts is not None and _counted.defines_any(jaxpr)
+    if not (refs or defines_sizes) and all(type(c) is ArrayImpl for c in consts):
         content = captured(function)
         if content is not None:
             traces.keep(key, (traced, flat.out_tree, content))

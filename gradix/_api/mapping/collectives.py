@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._api.boundary import arrays
-from gradix._base.tree import tree_flatten as flatten
 from gradix._base import config as _config
+from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
 from gradix._core.aval import Reduced, reduced_axes
 from gradix._core.operators import Array
