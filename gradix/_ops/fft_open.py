@@ -82,12 +82,12 @@ def _beside_kernel(x, n):
     rows = move_axis(reshape(x, (math.prod(x.aval.shape[:-1]), n)), 1, 0)
     dtype = rows.aval.dtype
     padded = pad(
-        rows * _chirp(_places(n), n, dtype), scalar_like(rows, 0), [(0, 3 * n, 0), (0, 0, 0)]
+        rows * chirp(_places(n), _value(n), dtype), scalar_like(rows, 0), [(0, 3 * n, 0), (0, 0, 0)]
     )
     place, points, size = _places(4 * n), _points(n), _value(n)
     # beyond M this wraps to large numbers
     distance = choose(place < points - place, points - place, place)
-    kernel = conj(_chirp(choose(distance < size, distance * 0, distance), n, dtype))
+    kernel = conj(chirp(choose(distance < size, distance * 0, distance), size, dtype))
     column = choose(expand_axis((distance < size) & (place < points), 1), kernel * 0, kernel)
     return concatenate([padded, column], 1)
 
@@ -102,7 +102,7 @@ def _conjugate_product(both):
 def _finished(product, n, shape, inverse: bool):
     """w[k] times the convolution, whose conjugate times M this is."""
     convolved = conj(slice_in_dim(product, 0, n, axis=0))
-    y = convolved * _chirp(_places(n), n, product.aval.dtype) / _as(product, _points(n))
+    y = convolved * chirp(_places(n), _value(n), product.aval.dtype) / _as(product, _points(n))
     return reshape(move_axis(conj(y) / _as(y, _value(n)) if inverse else y, 0, 1), shape)
 
 
@@ -136,13 +136,13 @@ def _step(t, y, n):
     )
 
 
-def _chirp(k, n, dtype):
-    """A column of exp(-πi k²/n); k² is taken modulo 2n in whole numbers."""
-    period, square = _value(2 * n), k * 0
+def chirp(k, n, dtype):
+    """A column of exp(-πi k²/n) for unsigned integers; k² is taken modulo 2n in whole numbers."""
+    period, square = n * 2, k * 0
     for digit in _DIGITS:
         square = (square * 4 + (k >> digit & 3) * k) % period
     turned = convert_element_type(square, dtypes.real_dtype(dtype)) / convert_element_type(
-        _value(n), dtypes.real_dtype(dtype)
+        n, dtypes.real_dtype(dtype)
     )
     return _unit(-np.pi * choose(turned > 1, turned, turned - 2))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
+from gradix._core.dimensions.expression import as_dim, is_count, is_symbolic_shape, larger
 from gradix._core.dtypes import COMPLEX
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, inexact_operand
@@ -92,6 +92,8 @@ def _lengths(name: str, kind, shape, s, axes) -> tuple:
             lengths[-1] = 2 * (lengths[-1] - 1)
     else:
         lengths = [shape[i] if n is None else as_dim(n) for n, i in zip(s, axes)]
+    if any(map(is_count, lengths)):  # there may be no elements, of which the transform is empty
+        return tuple([larger(n, 0) for n in lengths])
     if s is None and any(n < 1 for n in lengths) and not (kind == Kind.RFFT and not lengths[-1]):
         return tuple([max(n, 0) for n in lengths])
     if any(n < 1 for n in lengths):
@@ -125,7 +127,9 @@ def _scaled(y, kind, lengths, norm):
     if norm in (None, "backward"):
         return y
     if is_symbolic_shape(lengths):
-        size = convert(as_operand("fft", math.prod(lengths)), dtypes.real_dtype(y.aval.dtype))
+        size = math.prod(lengths)
+        size = larger(size, 1) if is_count(size) else size
+        size = convert(as_operand("fft", size), dtypes.real_dtype(y.aval.dtype))
     else:
         size = float(math.prod(lengths))
     factor = size**0.5 if norm == "ortho" else size

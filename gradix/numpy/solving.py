@@ -15,6 +15,7 @@ from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
+from gradix._core.dimensions.expression import has_counts, larger
 from gradix._core.operators import Array
 from gradix.numpy import extremes, matrix_host_implementations, reductions
 from gradix.numpy.decompositions import svd
@@ -216,7 +217,7 @@ def _least_squares(a, b, rcond):
         )
         return lax.full((n, b.aval.shape[1]), 0, a.aval.dtype), reductions.sum(lax.ne(s, s)), s
     if rcond is None:
-        rcond = float(ml_dtypes.finfo(a.aval.dtype).eps) * max(m, n)
+        rcond = larger(m, n) * float(ml_dtypes.finfo(a.aval.dtype).eps)
     else:
         rcond = where(rcond < 0, float(ml_dtypes.finfo(a.aval.dtype).eps), rcond)
     x, s = _shortest(a, b, rcond)
@@ -286,13 +287,15 @@ def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
     if not x.aval.size:
         return lax.full((*x.aval.shape[:-2], x.aval.shape[-1], x.aval.shape[-2]), 0, x.aval.dtype)
     if rtol is None:
-        rtol = 10.0 * max(x.aval.shape[-2:]) * float(ml_dtypes.finfo(x.aval.dtype).eps)
+        rtol = 10.0 * larger(*x.aval.shape[-2:]) * float(ml_dtypes.finfo(x.aval.dtype).eps)
     return _pinv(x, rtol, bool(hermitian))
 
 
 def _pinv_of(x, rtol, hermitian: bool):
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
-    limit = convert(as_operand("pinv", rtol), s.aval.dtype)[..., None] * s[..., :1]
+    # there may be no first one where values decide how many there are
+    top = extremes.max(s, -1, initial=0)[..., None] if has_counts(s.aval.shape) else s[..., :1]
+    limit = convert(as_operand("pinv", rtol), s.aval.dtype)[..., None] * top
     inverse = where(
         s > limit, 1 / where(s > limit, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)
     )
@@ -348,7 +351,7 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if tol is None:
         part = (
-            max(x.aval.shape[-2:]) * float(ml_dtypes.finfo(s.aval.dtype).eps)
+            larger(*x.aval.shape[-2:]) * float(ml_dtypes.finfo(s.aval.dtype).eps)
             if rtol is None
             else rtol
         )

@@ -19,15 +19,15 @@ MASKS = {"some": X > 0, "none": X > 9, "one": X > 1, "all": X > -9}
 LEFT_OUT = {"save", "savez", "load", "fromfile", "fromfunction", "frombuffer", "fromiter", "fromstring", "from_dlpack", "vectorize",
             "frompyfunc", "piecewise", "apply_along_axis", "apply_over_axes", "printoptions", "set_printoptions", "get_printoptions",
             "array_repr", "array_str", "shape", "einsum_path", "ix_", "promote_types", "result_type", "can_cast", "issubdtype", "iinfo", "finfo"}
-_MATRIX = np.array([1.0, 0.5, -1.0], np.float32)
+_MATRIX = np.array([1.0, 2.5, -4.0], np.float32)
 FORMS = {
     "x": lambda f: lambda v: f(v),
     "x, x": lambda f: lambda v: f(v, v + 1),
     "(x, x)": lambda f: lambda v: f((v, v + 1)),
     "x, 2": lambda f: lambda v: f(v, 2),
     "x, 1.5": lambda f: lambda v: f(v, jnp.float32(1.5)),
-    "matrix": lambda f: lambda v: f(v[:, None] * _MATRIX),
-    "matrix, axis 0": lambda f: lambda v: f(v[:, None] * _MATRIX, axis=0),
+    "matrix": lambda f: lambda v: f(jnp.sin(v[:, None] * _MATRIX)),
+    "matrix, axis 0": lambda f: lambda v: f(jnp.sin(v[:, None] * _MATRIX), axis=0),
     "square": lambda f: lambda v: f(jnp.outer(v, v) + 2 * jnp.eye(v.shape[0])),
     "integers": lambda f: lambda v: f((v * 4).astype(int)),
     "integers, integers": lambda f: lambda v: f((v * 4).astype(int), (v * 4).astype(int) + 1),

@@ -106,13 +106,41 @@ def _mapped(S, e, *xs):
     ]
 
 
+@rule("shard_map")
+def _shard_map(S, e, *xs):
+    closed = e.params["jaxpr"]
+    if not free(closed.jaxpr).isdisjoint(S.own):
+        raise refuse(
+            e,
+            f"{e.primitive.name} divides arrays whose size values decide, which no device knows",
+            "select inside of the mapped function",
+        )
+    _check_results(S, e, closed)
+    with e.primitive.inside(e.params):
+        closed = masked(closed)
+    return bind(e.primitive, xs, {**e.params, "jaxpr": closed})
+
+
 @rule("pure_callback", "io_callback", "debug_callback")
 def _callback(S, e, *xs):
-    raise refuse(
-        e,
-        f"{e.primitive.name} gives Python an array whose size values decide",
-        "give it the buffer and the size, x_whole = jnp.where(mask, x, 0) and mask.sum()",
-    )
+    """The function gets the true elements, cut from the buffers."""
+    if any(S.open(a.shape) for a in e.params["result_avals"]):
+        raise refuse(
+            e,
+            f"{e.primitive.name} returns an array whose size values decide",
+            "return an array of the greatest size, and select from it",
+        )
+    cuts = [(i, axis) for i, v in enumerate(e.invars) for axis in S.open(v.aval.shape)]
+    sizes = [S.value(e.invars[i].aval.shape[axis]) for i, axis in cuts]
+    given, n = e.params["callback"], len(xs)
+
+    def callback(*arrays):
+        elements = list(arrays[:n])
+        for (i, axis), size in zip(cuts, arrays[n:]):
+            elements[i] = elements[i][(slice(None),) * axis + (slice(int(size)),)]
+        return given(*elements)
+
+    return S.same(e, [*xs, *sizes], callback=callback)
 
 
 @rule("custom_linear_solve")

@@ -1,15 +1,30 @@
-"""Mask rules of linear algebra: a square matrix gets an identity block past its size."""
+"""Mask rules of linear algebra: a square matrix gets a diagonal block past its size.
+
+The values of the block of a spectral decomposition are larger than all others, so that they and
+their vectors are the last ones, and nothing of the matrix is mixed with them. Rows and columns of
+zeros change nothing in a QR factorization, and add singular values of zero.
+"""
 
 from __future__ import annotations
 
-from gradix._api.counted.masking import INDEX, refuse, rule
-from gradix._ops.comparison import eq
+import ml_dtypes
+
+from gradix._api.counted.masking import INDEX, fitted, refuse, rule
+from gradix._core.trace import bind
+from gradix._ops.arithmetic import abs as abs_, add, mul
+from gradix._ops.basis import broadcast_in_dim, reduce_sum
+from gradix._ops.comparison import eq, le
 from gradix._ops.convert import convert_element_type
-from gradix._ops.creation import broadcasted_iota
+from gradix._ops.creation import broadcasted_iota, full
+from gradix._ops.indexing.slicing import pad
+from gradix._ops.linalg.base import adjoint
+from gradix._ops.linalg.qr import qr_p
+from gradix._ops.reductions import reduce_max
 from gradix._ops.select import select
 
 
-def _with_identity(S, e, x, shape):
+def _with_identity(S, e, x, shape, value=None):
+    """The matrices with an identity block past their size, times a value for each if it is given."""
     if not S.open(shape, (len(shape) - 2, len(shape) - 1)):
         return x
     if shape[-1] is not shape[-2]:
@@ -21,6 +36,8 @@ def _with_identity(S, e, x, shape):
     bounds, n = S.shape(shape), len(shape)
     i, j = [broadcasted_iota(INDEX, bounds, a) for a in (n - 2, n - 1)]
     identity = convert_element_type(eq(i, j), x.aval.dtype)
+    if value is not None:
+        identity = mul(identity, broadcast_in_dim(value, bounds, range(n - 2)))
     return select(S.live(shape, S.open(shape, (n - 2, n - 1))), x, identity)
 
 
@@ -41,3 +58,104 @@ def _triangular_solve(S, e, a, b):
 @rule("lu_pivots_to_permutation")
 def _permutation(S, e, pivots):
     return S.same(e, [pivots])
+
+
+# -- values and vectors ----------------------------------------------------------------------------
+
+
+def _larger_value(S, x, shape, triangle: str):
+    """For each matrix a number larger than its eigenvalues, which one triangle says.
+
+    The sums of rows and columns of that triangle bound them.
+    """
+    n = len(shape)
+    size = abs_(S.filled(x, shape, (n - 2, n - 1), 0))
+    i, j = [broadcasted_iota(INDEX, x.aval.shape, a) for a in (n - 2, n - 1)]
+    inside = le(j, i) if triangle == "L" else le(i, j)
+    size = select(inside, size, full(x.aval.shape, 0, size.aval.dtype))
+    sums = [reduce_max(reduce_sum(size, (axis,)), (n - 2,)) for axis in (n - 2, n - 1)]
+    bound = add(*sums)
+    bound = add(bound, bound)
+    zero, one = [full(bound.aval.shape, v, bound.aval.dtype) for v in (0, 1)]
+    return convert_element_type(select(eq(bound, zero), one, bound), x.aval.dtype)
+
+
+@rule("eigh")
+def _eigh(S, e, x):
+    shape = e.invars[0].aval.shape
+    if not S.open(shape, (len(shape) - 2,)):
+        return S.same(e, [x])
+    value = _larger_value(S, x, shape, "L" if e.params["lower"] else "U")
+    return S.same(e, [_with_identity(S, e, x, shape, value)])  # ascending, so that they come last
+
+
+@rule("svd")
+def _svd(S, e, x):
+    shape = e.invars[0].aval.shape
+    n = len(shape)
+    if not S.open(shape, (n - 2, n - 1)):
+        return S.same(e, [x])
+    # zeros add values of zero after the others
+    s, *sides = S.same(e, [S.filled(x, shape, (n - 2, n - 1), 0)])
+    if sides:
+        limit = full(s.aval.shape, max(x.aval.shape[n - 2 :]) * _unit(s.aval.dtype), s.aval.dtype)
+        is_zero = le(
+            s, mul(limit, broadcast_in_dim(reduce_max(s, (n - 2,)), s.aval.shape, range(n - 2)))
+        )
+        u, vh = sides
+        sides = [
+            _completed(S, u, is_zero, shape[n - 2]),
+            adjoint(_completed(S, adjoint(vh), is_zero, shape[n - 1])),
+        ]
+    outs = [s, *sides]
+    for i, v in enumerate(e.outvars):
+        for axis in range(n - 2, len(v.aval.shape)):
+            outs[i] = fitted(outs[i], axis, S.bound(v.aval.shape[axis]))
+    return outs
+
+
+def _unit(dtype) -> float:
+    return float(ml_dtypes.finfo(dtype).eps)
+
+
+def _completed(S, vectors, is_zero, size):
+    """Orthonormal columns, of which those of values of zero also have nothing past the size.
+
+    They are found by a QR factorization of the others beside columns of zeros.
+    """
+    shape = vectors.aval.shape
+    n, columns = len(shape), shape[-1]
+    is_zero = broadcast_in_dim(
+        pad(
+            is_zero,
+            full((), True),
+            [*[(0, 0, 0)] * (n - 2), (0, columns - is_zero.aval.shape[-1], 0)],
+        ),
+        shape,
+        (*range(n - 2), n - 1),
+    )
+    nothing = full(shape, 0, vectors.aval.dtype)
+    known = S.filled(select(is_zero, nothing, vectors), (*shape[:-2], size, columns), (n - 2,), 0)
+    basis, _ = bind(qr_p, (known,), {"pivoting": False, "full_matrices": False, "use_magma": None})
+    return select(is_zero, basis, known)
+
+
+@rule("qr")
+def _qr(S, e, x):
+    shape, n = e.invars[0].aval.shape, len(e.invars[0].aval.shape)
+    if e.params["pivoting"] and S.open(shape, (n - 2, n - 1)):
+        raise refuse(
+            e,
+            "a QR factorization with pivoting of matrices whose sizes values decide",
+            "factorize without pivoting",
+        )
+    outs = S.same(e, [S.filled(x, shape, (n - 2, n - 1), 0)])
+    for i, v in enumerate(e.outvars):
+        for axis in (n - 2, n - 1):
+            outs[i] = fitted(outs[i], axis, S.bound(v.aval.shape[axis]))
+    return outs
+
+
+@rule("coupling")
+def _coupling(S, e, *xs):
+    return S.same(e, xs)

@@ -133,7 +133,7 @@ _MODULES = {
     "gradix._ops.linalg": "factorizations",
     "gradix._ops.conv": "windows",
     "gradix._ops.windows": "windows",
-    "gradix._ops.fft": "windows",
+    "gradix._ops.fft": "fourier",
     "gradix._ops.indexing": "indexing",
     "gradix._ops.sorting": "reductions",
     "gradix._ops.reductions": "reductions",

@@ -40,6 +40,10 @@ class CountedTree:
             return self.tree.unflatten(outs)
         return self.tree.unflatten(self.opened(outs[:n], outs[n:]))
 
+    def avals(self, avals) -> list:
+        """The types of the results, of those of buffers."""
+        return [a if s is None else a.update(shape=s) for a, s in zip(avals, self.shapes)]
+
     def opened(self, outs, values) -> list:
         if any(isinstance(v, Tracer) for v in values):
             if state.stage is None:

@@ -1,4 +1,4 @@
-"""Mask rules of convolutions, windows and Fourier transforms."""
+"""Mask rules of convolutions and windows."""
 
 from __future__ import annotations
 
@@ -39,16 +39,3 @@ def _windows(S, e, x):
         )
     fill = _FILLS[e.primitive.name.rsplit("_", 1)[1]](x.aval.dtype)
     return S.same(e, [S.filled(x, e.invars[0].aval.shape, range(x.aval.ndim), fill)])
-
-
-@rule("fft")
-def _fft(S, e, x):
-    lengths = e.params["fft_lengths"]
-    n, shape = len(lengths), e.invars[0].aval.shape
-    if S.open(shape, range(len(shape) - n, len(shape))) or any(map(S.is_open, lengths)):
-        raise refuse(
-            e,
-            "an fft along an axis whose size values decide, as that of a padded row is another one",
-            "give the length to which rows are padded with zeros, jnp.fft.fft(x, n=64)",
-        )
-    return S.same(e, [x])

@@ -14,6 +14,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, row_major
+from gradix._core.aval import seen
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
@@ -24,6 +25,7 @@ from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
 
 _showing = lazy_module("gradix._api.showing")
+_results = lazy_module("gradix._api.counted.results")
 _LOCATIONS = re.compile(r' loc\("(?:[^"\\]|\\.)*"\)$', re.MULTILINE)
 
 
@@ -62,6 +64,11 @@ class ArgInfo:
         return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
 
 
+def _is_counted(tree) -> bool:
+    """Whether a tree is that of results of which values decide sizes."""
+    return seen.counts is not None and type(tree) is _results.CountedTree
+
+
 class _Stage:
     """The base class of the stages: the trees and types of arguments and results."""
 
@@ -77,7 +84,17 @@ class _Stage:
         refs = self._traced.refs
         return self._places if refs is None or self._places is None else refs.avals(self._places)
 
-    out_tree = property(lambda self: self._traced.out_tree)
+    @property
+    def out_tree(self):
+        """The structure of the result."""
+        found = self._traced.out_tree
+        return found.tree if _is_counted(found) else found
+
+    def _result_avals(self) -> list:
+        """The types of the results; sizes that values decide stand as variables."""
+        avals, found = self._traced.jaxpr.out_avals, self._traced.out_tree
+        return found.avals(avals) if _is_counted(found) else avals[: found.num_leaves]
+
     donate_argnums = property(lambda self: tuple(self._traced.donated))
 
     @property
@@ -96,7 +113,7 @@ class _Stage:
     @property
     def out_info(self):
         """A `ShapeDtypeStruct` for each result, with the sharding asked for by `out_shardings`."""
-        avals = self._traced.jaxpr.out_avals[: self.out_tree.num_leaves]
+        avals = self._result_avals()
         placing = self._traced.placing
         asked = None if placing is None else placing.asked
         wanted = [None] * len(avals) if asked is None else asked.of_results(self.out_tree, avals)
@@ -121,7 +138,7 @@ class Traced(_Stage):
 
     @property
     def out_avals(self):
-        return self.out_tree.unflatten(self._traced.jaxpr.out_avals[: self.out_tree.num_leaves])
+        return self.out_tree.unflatten(self._result_avals())
 
     @property
     def jaxpr(self) -> ClosedJaxpr:

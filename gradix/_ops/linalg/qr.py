@@ -249,25 +249,25 @@ def _qr_tangents(q, r, t):
     """
     m, k = q.aval.shape[-2:]
     n = r.aval.shape[-1]
-    p = min(m, n)
+    p = smaller(m, n)
     first = slice_in_dim(slice_in_dim(r, 0, p, axis=-1), 0, p, axis=-2)
     scaled = triangular_solve(first, slice_in_dim(t, 0, p, axis=-1), left_side=False, lower=False)
     inner = product(adjoint(q), scaled)  # k × p
     below = triangle(inner, True, -1)
-    if k > p:
+    if k != p:
         below = pad(
             below, scalar_like(below, 0), [*[(0, 0, 0)] * (below.aval.ndim - 1), (0, k - p, 0)]
         )
     turn = sub(below, adjoint(below))
     if inner.aval.dtype in dtypes.COMPLEX:  # the diagonal of R stays real
         phase = only_diagonal(sub(inner, convert_element_type(real_part(inner), inner.aval.dtype)))
-        if k > p:
+        if k != p:
             phase = pad(
                 phase, scalar_like(phase, 0), [*[(0, 0, 0)] * (phase.aval.ndim - 1), (0, k - p, 0)]
             )
         turn = add_any(turn, phase)
     dq = product(q, turn)
-    if k < m:
+    if k != m:  # else what is added is zero
         dq = add_any(dq, sub(scaled, product(q, inner)))
     dr = sub(product(adjoint(q), t), product(turn, r))
     return dq, triangle(dr, False)

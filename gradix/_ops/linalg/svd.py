@@ -10,11 +10,15 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
+from gradix._core.array import as_array
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import smaller
+from gradix._core.dimensions.expression import SymbolicDim, is_count, smaller
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, sub
-from gradix._ops.basis import add_any
+from gradix._ops.basis import add_any, zeros
+from gradix._ops.comparison import gt
+from gradix._ops.convert import convert_element_type
+from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.linalg.base import (
     Factorization,
     adjoint,
@@ -36,6 +40,7 @@ from gradix._ops.linalg.base import (
 )
 from gradix._ops.linalg.coupling import coupled_quotient, off_diagonal
 from gradix._ops.operands import as_operand, scalar_like
+from gradix._ops.select import choose
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -172,17 +177,28 @@ def _turns(t, s, u, vh, inner, ds):
         turn_u = add_any(turn_u, phase)
     du, dvh = product(u, turn_u), product(adjoint(turn_v), vh)
     m, n = u.aval.shape[-2], vh.aval.shape[-1]
-    if m > n:  # the part outside the span of U
+    if is_count(m) or is_count(n) or m > n:  # the part outside the span of U
         out = product(t, adjoint(vh))
         outside = sub(out, product(u, product(adjoint(u), out)))
+        outside = _where_more(m, n, outside)
         across, ds = coupled_quotient(outside, along_rows(s, u.aval.shape), s, ds)
         du = add_any(du, across)
-    if n > m:
+    if is_count(m) or is_count(n) or n > m:
         out = product(adjoint(u), t)
         outside = sub(out, product(product(out, adjoint(vh)), vh))
+        outside = _where_more(n, m, outside)
         across, ds = coupled_quotient(outside, along_columns(s, vh.aval.shape), s, ds)
         dvh = add_any(dvh, across)
     return [ds, du, dvh]
+
+
+def _where_more(m, n, x):
+    """`x` where m > n, and else zeros, if only the running program knows; else `x`."""
+    if not (is_count(m) or is_count(n)):
+        return x
+    m, n = [dim_as_value(d) if type(d) is SymbolicDim else as_array(np.int32(d)) for d in (m, n)]
+    is_more = gt(*[convert_element_type(d, np.dtype("int32")) for d in (m, n)])
+    return choose(is_more, zeros(x.aval), x)
 
 
 svd_p = Svd("svd")
