@@ -11,11 +11,12 @@ from gradix._api.jit.replay import replayed
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
-from gradix._core.dimensions.expression import as_dim, is_symbolic_shape, larger, smaller
+from gradix._core.dimensions.expression import as_dim, is_count, is_symbolic_shape, larger, smaller
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.indexing import take_index
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import (
     as_operand,
@@ -371,11 +372,14 @@ def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 def _last_diagonal(x, offset: int):
     *lead, rows, columns = x.aval.shape
-    size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    size = larger(0, smaller(rows + min(offset, 0), columns - max(offset, 0)))
     if not size:
         return lax.full((*lead, 0), number(0, x.aval.dtype))
     top, left = max(-offset, 0), max(offset, 0)
     n = len(lead)
+    if is_count(size):
+        at = lax.iota(np.dtype("int32"), size)
+        return take_index(x, (..., at + top, at + left))
     x = lax.slice(x, (*(0,) * n, top, left), (*lead, top + size, left + size))
     # Written in rows of size + 1, the diagonal of a square matrix is the first column.
     flat = lax.reshape(x, (*lead, size * size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._api.counted import structural  # noqa: F401  (the rules of slice and pad)
+from gradix._api.counted.in_place import selected_rows
 from gradix._api.counted.masking import INDEX, refuse, rule
 from gradix._core.dtypes import INEXACT
 from gradix._core.trace import bind
@@ -53,13 +54,10 @@ def _filling(dtype, fill):
 @rule("gather")
 def _gather(S, e, x, indices):
     shape, numbers = e.invars[0].aval.shape, e.params["dimension_numbers"]
-    places = e.invars[1].aval.shape
-    rows, windows = S.open(places), e.params["slice_sizes"]
-    columns, outside = _columns(indices), []
+    windows, outside = e.params["slice_sizes"], []
     is_filling = "FILL" in str(e.params["mode"]).upper()
-    if rows:  # indices past the size may be anything
-        here = S.live(places[:-1], rows)
-        columns = [select(here, c, full(c.aval.shape, 0, c.aval.dtype)) for c in columns]
+    # indices past the size may be anything, and so may what is taken there
+    columns = _columns(indices) if S.open(shape, numbers.start_index_map) else []
     for j, axis in enumerate(numbers.start_index_map):
         if not S.is_open(shape[axis]):
             continue
@@ -106,6 +104,11 @@ def _scatter(S, e, x, indices, updates):
         e.params["dimension_numbers"],
         e.invars[2].aval.shape,
     )
+    found = selected_rows(S, e)
+    if found is not None:
+        combine = e.primitive.combine
+        value = found.array if combine is None else bind(combine, [x, found.array], {})
+        return select(found.selected(), value, x)
     batch = [d for d in range(len(new)) if d not in numbers.update_window_dims]
     kept = []
     if S.open(new, numbers.update_window_dims) and not batch and not numbers.operand_batching_dims:

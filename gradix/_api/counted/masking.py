@@ -10,13 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._api.counted import results
+from gradix._api.counted.in_place import Frame
 from gradix._base.lazy import lazy_module
 from gradix._control.call import jit_p
 from gradix._core.dimensions.counts import bound_of, counts_in
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import is_extended
-from gradix._core.jaxpr import ClosedJaxpr, equation_holds, fold
-from gradix._core.trace import bind, bind_equation, state
+from gradix._core.jaxpr import ClosedJaxpr, Literal, equation_holds
+from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import max as max_, min as min_
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import lt
@@ -44,6 +45,7 @@ class Sizes:
     def __init__(self):
         self.values: dict = {}  # count -> its value, a traced int32
         self.own: set = set()  # the counts that are replaced by their bounds
+        self.frame: Frame = Frame((), {})  # the program that is evaluated
 
     def is_open(self, d) -> bool:
         return type(d) is SymbolicDim and not counts_in(d).isdisjoint(self.own)
@@ -187,20 +189,20 @@ def evaluate(S: Sizes, closed, *args) -> list:
     """Run a program on buffers in the current trace."""
     jaxpr, consts = (closed.jaxpr, closed.consts) if type(closed) is ClosedJaxpr else (closed, ())
     S.own |= defined(jaxpr)
-    before = state.place
-
-    def apply(e, operands):
-        if state.stage is not None:
-            state.place = e.source
-        if not is_concerned(S, e):
-            return bind_equation(e, operands)
-        out = _masked(S, e, operands)
-        return out if e.primitive.multiple_results else [out]
-
+    env = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args))
+    before, around = state.place, S.frame
+    S.frame = Frame(jaxpr.eqns, env)
     try:
-        return fold(jaxpr, consts, args, apply)
+        for e in jaxpr.eqns:
+            if state.stage is not None:
+                state.place = e.source
+            xs = [v.val if type(v) is Literal else env[v] for v in e.invars]
+            out = _masked(S, e, xs) if is_concerned(S, e) else bind(e.primitive, xs, e.params)
+            env.update(zip(e.outvars, out if e.primitive.multiple_results else [out]))
     finally:
-        state.place = before
+        state.place, S.frame = before, around
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 def _masked(S: Sizes, e, xs):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._api.counted.in_place import elements
 from gradix._api.counted.masking import refuse, rule
 from gradix._core.dtypes import COMPLEX, INEXACT
+from gradix._ops.creation import full
 from gradix._ops.reduction_identities import highest, lowest
+from gradix._ops.select import select
 
 
 def _zero(dtype):
@@ -39,10 +42,23 @@ _NEUTRAL = {
 }
 
 
+# the reductions in which the order of elements does not matter
+_FREE = frozenset([n for n in _NEUTRAL if n.startswith("reduce")])
+
+
 @rule(*[n for n in _NEUTRAL if n.startswith(("reduce", "arg"))])
 def _reduction(S, e, x):
     fill = _NEUTRAL[e.primitive.name](x.aval.dtype)
-    return S.same(e, [S.filled(x, e.invars[0].aval.shape, e.params["axes"], fill)])
+    (v,), axes = e.invars, e.params["axes"]
+    found = elements(S, v) if S.open(v.aval.shape, axes) and e.primitive.name in _FREE else None
+    if found is not None:  # their order does not matter, so that they can stay where they are
+        return S.same(e, [_selected(found, fill)])
+    return S.same(e, [S.filled(x, v.aval.shape, axes, fill)])
+
+
+def _selected(found, fill):
+    y = found.array
+    return select(found.selected(), y, full(y.aval.shape, fill, y.aval.dtype))
 
 
 @rule(*[n for n in _NEUTRAL if n.startswith("cum")])
@@ -102,6 +118,11 @@ def _ranked(S, e, x, ranks):
 @rule("dot_general")
 def _dot_general(S, e, x, y):
     (cx, cy), _ = e.params["dimension_numbers"]
+    shapes = [v.aval.shape for v in e.invars]
+    if len(S.open(shapes[0])) == len(S.open(shapes[1])) == 1 and S.open(shapes[0], cx):
+        found = [elements(S, v) for v in e.invars] if S.open(shapes[1], cy) else [None]
+        if None not in found:
+            return S.same(e, [_selected(f, 0) for f in found])
     x = S.filled(x, e.invars[0].aval.shape, cx, 0)
     y = S.filled(y, e.invars[1].aval.shape, cy, 0)
     return S.same(e, [x, y])

@@ -32,6 +32,7 @@ _MODULES = {
         "scatter-mul",
         "scatter-min",
         "scatter-max",
+        "true_places",
     ),
     "matrix_stacks": ("lu", "cholesky", "triangular_solve"),
     "random_bits": ("random_bits", "random_split", "random_fold_in", "threefry2x32"),

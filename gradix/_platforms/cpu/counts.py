@@ -1,4 +1,4 @@
-"""Scatters of a single number into a vector, such as counts, by a native loop of the CPU.
+"""Scatters of a single number into a vector, such as counts, and places, by native loops of the CPU.
 
 XLA's own loop takes one index per step, and checks its bounds. Here a step takes several indices
 without a check. Read as unsigned, an index out of bounds is clamped to one element behind the
@@ -19,7 +19,8 @@ from gradix._ops.indexing.scatter import (
     scatter_sub_p,
 )
 from gradix._ops.indexing.scatter_family import clamped
-from gradix._platforms.cpu.kernel_loops import Loops
+from gradix._ops.indexing.true_places import true_places_p
+from gradix._platforms.cpu.kernel_loops import INT, SCALAR, Loops
 from gradix._platforms.records import Rewrite
 
 _STEP = 8  # indices in a step of the loop
@@ -105,7 +106,43 @@ def emit_scatter(em, x, indices, updates, combine):
     return em.head(found, (length,))
 
 
+def _is_long_row(site) -> bool:
+    """Whether places are looked for in one long row."""
+    (mask,) = site.values
+    return site.is_static() and mask.aval.ndim == 1 and mask.aval.size >= _FEWEST
+
+
+def _by_writing(em, site, mask):
+    """Each place is written behind those found so far, and overwritten if it is not one."""
+    loops, count, size = Loops(em), mask.aval.size, site.out.shape[0]
+    longer = make_aval((size + 1,), INT)
+
+    def kernel(mask, out):
+        def step(start: int, width: int):
+            def body(i, found, out):
+                first = loops.do("add", loops.do("multiply", i, width), start)
+                block = loops.block(mask, (width,), first)
+                for k in range(width):
+                    out = loops.put(out, found, loops.do("add", first, k))
+                    found = loops.do("add", found, em.convert(loops.at(block, k), INT))
+                return [found, out]
+
+            return body
+
+        rest = count % _STEP
+        found, out = loops.count(count // _STEP, [loops.number(0), out], step(0, _STEP))
+        return loops.count(rest, [found, out], step(count - rest, 1)) if rest else [found, out]
+
+    found, out = em.kernel(
+        "places", [SCALAR, longer], kernel, mask, em.constant(0, longer), whole=True
+    )
+    row = make_aval((size,), INT)
+    is_one = em.compare(em.iota(row, 0), em.spread(em.reshape(found, (1,)), row.shape), "LT")
+    return em.convert(em.select(is_one, em.head(out, (size,)), em.constant(0, row)), site.out.dtype)
+
+
 REWRITES = (
+    Rewrite("places_by_writing", (true_places_p,), _by_writing, _is_long_row, native=True),
     Rewrite(
         "counts_by_elements",
         (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
