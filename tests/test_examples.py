@@ -127,6 +127,27 @@ def test_energy_holds_and_forces_tell_the_atom(tmp_path):
     assert (tmp_path / "fluid.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_lists_of_neighbours_have_the_forces_of_all_pairs(tmp_path):
+    out = run("-W", "error", ROOT / "examples/neighbours.py", "--quick", "--out", tmp_path / "pairs.png", folder=tmp_path)
+    assert float(out.split("all pairs by ")[1].split()[0]) < 1e-4
+    pairs = [int(line.split()[2]) for line in out.splitlines() if " pairs   energy" in line]
+    assert len(set(pairs)) > 6 and "lists of different lengths: 1\n" in out
+    assert (tmp_path / "pairs.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_groups_tell_the_offsets_of_sensors(tmp_path):
+    out = run("-W", "error", ROOT / "examples/group_by.py", "--out", tmp_path / "groups.png", folder=tmp_path)
+    assert float(out.split("difference from least squares: ")[1].split()[0]) < 0.06
+    assert "numbers of events: 1\n" in out and (tmp_path / "groups.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_sentences_of_their_own_lengths_are_answered(tmp_path):
+    out = run("-W", "error", ROOT / "examples/sentences.py", "--quick", "--out", tmp_path / "letters.png", folder=tmp_path)
+    assert float(out.split("step  120: ")[1].split("%")[0]) > 90 and "programs traced: 1\n" in out
+    assert float(out.split("at most ")[1].split()[0]) < 1e-3
+    assert (tmp_path / "letters.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_books_trade_as_the_plain_engine_does(tmp_path):
     out = run("-W", "error", ROOT / "examples/order_book.py", "--quick", "--out", tmp_path / "books.png", folder=tmp_path)
     assert "ten of them make the same trades as plain Python" in out

@@ -104,7 +104,11 @@ class Squeeze(Structural):
         return x.squeeze(dimensions)
 
     def transpose(self, ct, x, *, dimensions):
-        return [reshape(ct, x.aval.shape)]
+        shape = x.aval.shape
+        if any(shape[d] != 1 for d in dimensions):  # of an axis that may have no element
+            kept = tuple([i for i in range(len(shape)) if i not in dimensions])
+            return [broadcast_in_dim(ct, shape, kept)]
+        return [reshape(ct, shape)]
 
     def batch(self, size, args, axes, *, dimensions):
         (x,), (a,) = args, axes

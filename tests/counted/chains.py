@@ -2,7 +2,13 @@
 
 A chain is a list of steps; each is a function of one array with at least one axis, the first of which is the counted one. Applied
 to the true elements eagerly, it says what the compiled program must give.
+
+`python -m tests.counted.chains [FIRST [COUNT [SECONDS]]]` tries that many chains, prints those that are wrong or refused, and the
+totals.
 """
+import sys
+import time
+
 import numpy as np
 
 import gradix
@@ -59,6 +65,17 @@ STEPS = {
     "where": lambda x: jnp.where(x > 0, x, x * x),
     "repeated": lambda x: jnp.repeat(x, 2, 0),
     "segments": lambda x: gradix.ops.segment_sum(x, jnp.arange(x.shape[0]) % 3, num_segments=3) / 2,
+    "split": lambda x: jnp.array_split(x, 2)[1],
+    "the first": lambda x: jnp.concatenate([x, jnp.ones((1, *x.shape[1:]))])[0] * x,
+    "deleted": lambda x: jnp.delete(x, x > 0.8, axis=0) if x.ndim == 1 else x,
+    "tiled": lambda x: jnp.tile(x, (2, *[1] * (x.ndim - 1))) / 2,
+    "trimmed": lambda x: jnp.trim_zeros(jnp.where(x > 0.3, x, 0)) if x.ndim == 1 else x,
+    "transform": lambda x: jnp.fft.fft(x, axis=0).real / (1 + x.shape[0]),
+    "orthogonal": lambda x: x if x.ndim == 1 else jnp.linalg.qr(x + 2 * jnp.eye(x.shape[0], x.shape[1]))[1] / 2,
+    "one of two": lambda x: lax.cond(x.sum() > 0.1, lambda x: x[1:], lambda x: x[x < 0.2] if x.ndim == 1 else x[:1], x),
+    "distinct": lambda x: jnp.unique(x) if x.ndim == 1 else x,
+    "products from the end": lambda x: lax.cumprod(1 + x / 9, 0, reverse=True),
+    "largest so far": lambda x: lax.cummax(x, 0),
     "size": lambda x: x * (1 / (1.0 + jnp.asarray(x.shape[0]))),
 }
 ENDS = {
@@ -109,3 +126,34 @@ def differences(steps, end, x: np.ndarray, masks) -> list[str]:
             if not np.allclose(want, have, rtol=2e-4, atol=2e-5, equal_nan=True):
                 found.append(f"{steps} then {end}, {int(m.sum())} of {m.size}: {name} is {have}, should be {want}")
     return found
+
+
+X = np.array([0.3, -0.6, 0.9, -1.1, 0.45, 0.7], np.float32)
+MASKS = [np.zeros(6, bool), np.ones(6, bool), X > 0.4, np.arange(6) == 2]
+
+
+def main(first: int = 0, count: int = 10_000, seconds: int = 10**9) -> None:
+    """Try chains, and print what is wrong or refused, and the totals."""
+    start, done, wrong, refused = time.monotonic(), 0, 0, 0
+    for seed in range(first, first + count):
+        if time.monotonic() - start > seconds:
+            break
+        steps, end = drawn(np.random.default_rng(seed))
+        done += 1
+        try:
+            found = differences(steps, end, X, MASKS)
+        except Exception as e:  # noqa: BLE001
+            refused += 1
+            print(f"{seed}: {steps} then {end}: {type(e).__name__}: {str(e)[:300]}", flush=True)
+            continue
+        wrong += bool(found)
+        for line in found:
+            print(f"{seed}: {line}", flush=True)
+        if done % 50 == 0:
+            print(f"{done} chains, {wrong} wrong, {refused} refused", flush=True)
+            gradix.clear_caches()
+    print(f"{done} chains, {wrong} wrong, {refused} refused", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -2,10 +2,7 @@
 import numpy as np
 import pytest
 
-from tests.counted.chains import differences, drawn
-
-X = np.array([0.3, -0.6, 0.9, -1.1, 0.45, 0.7], np.float32)
-MASKS = [np.zeros(6, bool), np.ones(6, bool), X > 0.4, np.arange(6) == 2]
+from tests.counted.chains import MASKS, X, differences, drawn
 
 
 @pytest.mark.parametrize("seed", [*range(6), *[pytest.param(i, marks=pytest.mark.slow) for i in range(6, 200)]])

@@ -32,6 +32,7 @@ FUNCTIONS = {
     "argmax": lambda x: jnp.argmax(jnp.concatenate([x, jnp.ones(1)])),
     "sorted": jnp.sort,
     "backwards": lambda x: x[::-1],
+    "the first": lambda x: jnp.append(x, 2.0)[0] * x[1:],
     "tail": lambda x: x[1:],
     "last two": lambda x: x[-2:],
     "first three": lambda x: x[:3],

@@ -380,6 +380,16 @@ def check_not_one(name: str, shape) -> None:
             )
 
 
+def check_some(name: str, shape) -> None:
+    """Raise if values decide whether an array has elements, where the result of none has other axes."""
+    for d in shape:
+        if may_be_empty(d):
+            raise InconclusiveDimensionOperation(
+                f"{name} of an array of shape {shape} without elements has another shape: "
+                f"{d.scope.told(d)}.\n  instead: fix the size, as in x[jnp.nonzero(mask, size=n)]."
+            )
+
+
 def has_counts(shape) -> bool:
     """Whether a shape has a size from a scope in which values decide sizes."""
     return SymbolicDim in map(type, shape) and any(map(is_count, shape))

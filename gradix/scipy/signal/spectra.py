@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import check_some
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
@@ -107,6 +108,7 @@ def stft(
     """
     x = float_of(as_operand("stft", x))
     axis = axis_of(axis, x.aval.ndim)
+    check_some("stft", x.aval.shape)
     if not x.aval.size:
         real = jnp.zeros(x.aval.shape, _real(x))
         return real, real, convert(real, dtypes.to_complex_dtype(x.aval.dtype))
@@ -279,6 +281,7 @@ def csd(
         raise ValueError(f'average must be "median" or "mean", got {average}.')
     x, y = _signals(x, y)
     axis = axis_of(axis, x.aval.ndim)
+    check_some("a spectral density", x.aval.shape)
     if not x.aval.size or (y is not None and not y.aval.size):
         empty = jnp.zeros(x.aval.shape if not x.aval.size else y.aval.shape, _real(x))
         return empty, empty if y is None else convert(empty, dtypes.to_complex_dtype(x.aval.dtype))
