@@ -91,7 +91,9 @@ def main():
     found = np.asarray(offsets - offsets.mean())
     best = least_squares(batches)
     print(f"programs traced for {len(events)} numbers of events: {update.stats().traces}")
-    print(f"largest error of an offset: {np.abs(found - true).max():.3f}, of least squares {np.abs(best - true).max():.3f}")
+    print(
+        f"largest error of an offset: {np.abs(found - true).max():.3f}, of least squares {np.abs(best - true).max():.3f}"
+    )
     print(f"largest difference from least squares: {np.abs(found - best).max():.3f}")
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
@@ -105,7 +107,9 @@ def main():
 
     print("\nTry next, in this file:")
     print("   - NOISE = 1.0: the errors grow, those of least squares as well")
-    print("   - in loss, jnp.abs in place of the square: a reading that is far off then matters less")
+    print(
+        "   - in loss, jnp.abs in place of the square: a reading that is far off then matters less"
+    )
     print("   - group_means(keys, values) outside of jit: the same function, by NumPy's rules")
 
 

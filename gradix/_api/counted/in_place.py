@@ -171,7 +171,11 @@ def is_places_of(S, v) -> bool:
         if prim is prefix_p:
             made = frame.maker(e.invars[0])
             return made is not None and made.primitive is true_places_p
-        if prim is broadcast_in_dim_p and e.params["broadcast_dimensions"] == (0,) or prim is convert_element_type_p:
+        if (
+            prim is broadcast_in_dim_p
+            and e.params["broadcast_dimensions"] == (0,)
+            or prim is convert_element_type_p
+        ):
             v = e.invars[0]
         elif prim is select_n_p and _is_from_the_front(frame, e):
             v = e.invars[1]
