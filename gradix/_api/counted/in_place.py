@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gradix._core.dimensions.expression import SymbolicDim
-from gradix._core.jaxpr import Literal
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add_p
 from gradix._ops.basis import (
@@ -47,41 +46,6 @@ class Elements(NamedTuple):
     def selected(self):
         """The mask in the shape of the array."""
         return broadcast_in_dim(self.mask, self.array.aval.shape, (self.axis,))
-
-
-class Frame:
-    """The program that is evaluated on buffers: its equations, and the values of its variables."""
-
-    __slots__ = ("eqns", "env", "_makers", "_masks", "_known")
-
-    def __init__(self, eqns, env: dict):
-        self.eqns, self.env = eqns, env
-        self._makers: dict | None = None
-        self._masks: dict = {}
-        self._known: dict = {}
-
-    def maker(self, v):
-        """The equation that makes a variable; None of others."""
-        if self._makers is None:
-            self._makers = {o: e for e in self.eqns for o in e.outvars}
-        return None if type(v) is Literal else self._makers.get(v)
-
-    def mask_of(self, dim):
-        """The mask, a vector, of which a size is the number of true elements; None if none is known."""
-        if dim not in self._masks:
-            self._masks[dim] = None
-            for e in self.eqns:
-                if e.primitive is prefix_p and e.params["dim"] is dim:
-                    found = self.maker(e.invars[0])
-                    is_whole = found is not None and found.primitive is true_places_p
-                    if is_whole and found.params["size"] == found.invars[0].aval.shape[0]:
-                        self._masks[dim] = found.invars[0]
-                        break
-        v = self._masks[dim]
-        return None if v is None else self.value(v)
-
-    def value(self, v):
-        return v.val if type(v) is Literal else self.env.get(v)
 
 
 def elements(S, v) -> Elements | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._api.counted import results
-from gradix._api.counted.in_place import Frame
 from gradix._base.lazy import lazy_module
 from gradix._control.call import jit_p
 from gradix._core.dimensions.counts import bound_of, counts_in
@@ -22,10 +21,12 @@ from gradix._ops.arithmetic import max as max_, min as min_
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import lt
 from gradix._ops.convert import convert_element_type
+from gradix._ops.counted import prefix_p
 from gradix._ops.creation import broadcasted_iota, full
 from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.families import Elementwise
 from gradix._ops.indexing.slicing import pad, slice_in_dim
+from gradix._ops.indexing.true_places import true_places_p
 from gradix._ops.select import select
 from gradix._ops.shape import broadcast_in_dim
 from gradix._transforms.counted import defined, defines_any, defines_size, used
@@ -37,6 +38,41 @@ INDEX = np.dtype("int32")
 
 class NoMaskRule(NotImplementedError):
     """An operation has no meaning on a buffer yet, with the way out in the message."""
+
+
+class Frame:
+    """The program that is evaluated on buffers: its equations, and the values of its variables."""
+
+    __slots__ = ("eqns", "env", "_makers", "_masks", "_known")
+
+    def __init__(self, eqns, env: dict):
+        self.eqns, self.env = eqns, env
+        self._makers: dict | None = None
+        self._masks: dict = {}
+        self._known: dict = {}
+
+    def maker(self, v):
+        """The equation that makes a variable; None of others."""
+        if self._makers is None:
+            self._makers = {o: e for e in self.eqns for o in e.outvars}
+        return None if type(v) is Literal else self._makers.get(v)
+
+    def mask_of(self, dim):
+        """The mask, a vector, of which a size is the number of true elements; None if none is known."""
+        if dim not in self._masks:
+            self._masks[dim] = None
+            for e in self.eqns:
+                if e.primitive is prefix_p and e.params["dim"] is dim:
+                    found = self.maker(e.invars[0])
+                    is_whole = found is not None and found.primitive is true_places_p
+                    if is_whole and found.params["size"] == found.invars[0].aval.shape[0]:
+                        self._masks[dim] = found.invars[0]
+                        break
+        v = self._masks[dim]
+        return None if v is None else self.value(v)
+
+    def value(self, v):
+        return v.val if type(v) is Literal else self.env.get(v)
 
 
 class Sizes:
