@@ -27,6 +27,7 @@ from gradix.experimental.pallas._accesses import (
     swap as swap,
 )
 from gradix.experimental.pallas._call import pallas_call as pallas_call
+from gradix.experimental.pallas._cores import core_map as core_map, kernel as kernel
 from gradix.experimental.pallas._costs import (
     CostEstimate as CostEstimate,
     estimate_cost as estimate_cost,
@@ -35,6 +36,7 @@ from gradix.experimental.pallas._programs import (
     align_to as align_to,
     broadcast_to as broadcast_to,
     cdiv as cdiv,
+    get_global as get_global,
     loop as loop,
     multiple_of as multiple_of,
     next_power_of_2 as next_power_of_2,
@@ -92,9 +94,9 @@ from gradix.experimental.pallas._tpu_types import DeviceIdType as DeviceIdType
 globals().update(
     _refused(
         "pallas",
-        "CompilerParams core_map get_global kernel semaphore",
-        "it is for the cores of an accelerator that run side by side. Write a grid: pallas_call(kernel, out_shape, "
-        "grid=(cores,)).",
+        "CompilerParams semaphore",
+        "it is a base for the parameters and types of accelerators. Use those of pallas.tpu, such as "
+        "pltpu.CompilerParams and pltpu.SemaphoreType.REGULAR.",
     )
 )
 

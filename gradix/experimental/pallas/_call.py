@@ -270,7 +270,7 @@ class _Call:
             scratch = scratch_tree.unflatten(refs[k:])
             named = scratch if isinstance(scratch, dict) else {}
             args += [] if named else [*scratch] if isinstance(scratch, (tuple, list)) else [scratch]
-            with program(ids, grid):
+            with program(ids, grid, self.spec.grid_names):
                 returned = self.kernel(*args, **named)
             if returned is not None:
                 raise ValueError(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradix import lax
 from gradix._api.arguments import name_of
 from gradix._api.structs import ShapeDtypeStruct
 from gradix.experimental.pallas._call import pallas_call
+from gradix.experimental.pallas._programs import when
 from gradix.experimental.pallas._specs import BlockSpec, no_block_spec
 
 
@@ -31,8 +33,10 @@ def emit_pipeline(
         body: a kernel, of references to a block of each reference. `pl.program_id` gives it its
             place in the inner grid.
         grid, in_specs, out_specs: as for `pallas_call`.
-        tiling, core_axis, core_axis_name, dimension_semantics, trace_scopes, no_pipelining:
-            accepted; they have no effect here.
+        core_axis_name: the axis of cores of a mesh, or a tuple of axes, between which the programs
+            are divided; here the first core runs all of them.
+        tiling, core_axis, dimension_semantics, trace_scopes, no_pipelining: accepted; they have no
+            effect here.
 
     Returns:
         A function of references, those that are read and then those that are written. By the
@@ -76,8 +80,12 @@ def emit_pipeline(
             input_output_aliases={n + i: i for i in range(m)},
             name=name_of(body),
         )
-        for ref, value in zip(refs[n:], call(*[r.read() for r in refs])):
-            ref.write(value)
+
+        def run():
+            for ref, value in zip(refs[n:], call(*[r.read() for r in refs])):
+                ref.write(value)
+
+        when(core_axis_name is None or lax.axis_index(core_axis_name) == 0)(run)
 
     return pipeline
 

@@ -11,38 +11,75 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._core.array import ArrayImpl
-from gradix._core.trace import is_unknown
-from gradix.experimental.pallas._memory import scratch_refs
+from gradix._core.trace import is_unknown, outside, state
+from gradix.experimental.pallas._axes import named_axes
+from gradix.experimental.pallas._memory import (
+    as_memory,
+    first_value,
+    new_kernel_ref,
+    scratch_refs,
+)
 
 T = TypeVar("T")
 
 
+class Running:
+    """A kernel that is traced: the indices of its program, the sizes of the grid, its shared memory.
+
+    `level` is that of its trace; `shared` has references that all of its programs share, by a name.
+    """
+
+    __slots__ = ("ids", "sizes", "level", "shared")
+
+    def __init__(self, ids, sizes):
+        self.ids, self.sizes = tuple(ids), tuple(sizes)
+        stage: Any = state.stage
+        self.level: int = stage.level
+        self.shared: dict[str, Any] = {}
+
+
 class _Programs(threading.local):
-    """The kernels that this thread traces, the innermost last, each as (indices, sizes)."""
+    """The kernels that this thread traces, the innermost last."""
 
     def __init__(self):
-        self.stack: list[tuple] = []
+        self.stack: list[Running] = []
 
 
 _programs = _Programs()
 
 
 @contextlib.contextmanager
-def program(ids, sizes):
-    """A context in which a kernel is traced for the program at `ids` of a grid of `sizes`."""
-    _programs.stack.append((tuple(ids), tuple(sizes)))
+def program(ids, sizes, names=None):
+    """A context in which a kernel is traced for the program at `ids` of a grid of `sizes`.
+
+    Args:
+        names: the names of the axes of the grid, if they have some.
+    """
+    _programs.stack.append(Running(ids, sizes))
     try:
-        yield
+        with named_axes(names, ids, sizes) if names else contextlib.nullcontext():
+            yield
     finally:
         _programs.stack.pop()
 
 
-def _axis(name: str, axis, which: int):
+def outermost(what: str) -> Running:
+    """The kernel that is traced, around all pipelines in it.
+
+    Raises:
+        ValueError: there is none.
+    """
     if not _programs.stack:
         raise ValueError(
-            f"pl.{name}({axis}) was called outside of a kernel. Call it in the function that pallas_call gets."
+            f"{what} was called outside of a kernel. Call it in the function that pallas_call gets."
         )
-    values, grid = _programs.stack[-1][which], _programs.stack[-1][1]
+    return _programs.stack[0]
+
+
+def _axis(name: str, axis, which: str):
+    outermost(f"pl.{name}({axis})")
+    running = _programs.stack[-1]
+    values, grid = getattr(running, which), running.sizes
     if is_unknown(axis) or not isinstance(axis, (int, np.integer)):
         raise ValueError(f"the axis of pl.{name} must be an int, got {axis!r}.")
     if not 0 <= axis < len(values):
@@ -66,7 +103,7 @@ def program_id(axis: int) -> Any:
         >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((3,), "int32"), grid=3)()
         Array([ 0, 10, 20], dtype=int32)
     """
-    return _axis("program_id", axis, 0)
+    return _axis("program_id", axis, "ids")
 
 
 def num_programs(axis: int) -> Any:
@@ -83,7 +120,7 @@ def num_programs(axis: int) -> Any:
         >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((2,), "int32"), grid=2)()
         Array([2, 2], dtype=int32)
     """
-    return _axis("num_programs", axis, 1)
+    return _axis("num_programs", axis, "sizes")
 
 
 def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
@@ -205,6 +242,41 @@ def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Call
         return run_scoped(f, *types, collective_axes=collective_axes, **kw_types)
 
     return run
+
+
+def get_global(what: Any) -> Any:
+    """A reference, in a kernel, to memory that all programs of the kernel share.
+
+    Each call gives memory of its own, which holds at first what scratch memory does: NaN, or 0 for
+    the count of a semaphore.
+
+    Args:
+        what: a place of memory, or a kind of semaphore.
+
+    Raises:
+        ValueError: no kernel is running.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(o):
+        ...     count = pl.get_global(pltpu.SemaphoreType.REGULAR)
+        ...     pl.semaphore_signal(count)
+        ...     o[pl.program_id(0)] = pl.semaphore_read(count)
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((3,), "int32"), grid=3)()
+        Array([1, 2, 3], dtype=int32)
+    """
+    running, memory = outermost("pl.get_global"), as_memory(what)
+    with outside():
+        return shared_ref(running, first_value(memory), memory.memory_space)
+
+
+def shared_ref(running: Running, value, memory_space: Any = None) -> Any:
+    """A reference that the kernel finds as one from outside, which all of its programs share."""
+    ref = new_kernel_ref(value, memory_space)
+    ref._level = running.level
+    return ref
 
 
 def debug_barrier() -> None:

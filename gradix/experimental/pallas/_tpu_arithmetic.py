@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax, numpy as jnp, random
+from gradix.experimental.pallas._programs import program_id
 from gradix.experimental.pallas._refs import bitcast as _bitcast
 
 
@@ -115,6 +116,8 @@ def sample_block(
     counts = [b // t for b, t in zip(block_size, tile_size)]
     tiles = [-(-n // t) for n, t in zip(total_size, tile_size)]
     rows = np.stack(np.unravel_index(np.arange(int(np.prod(counts))), counts), -1)
+    if block_index is None:
+        block_index = [program_id(a) for a in range(len(block_size))]
     out = jnp.zeros(block_size, jnp.float32)
     for row in rows:
         number: Any = 0

@@ -14,6 +14,13 @@ from gradix.experimental.pallas._copies import (
     make_async_remote_copy as make_async_remote_copy,
     sync_copy as sync_copy,
 )
+from gradix.experimental.pallas._cores import (
+    TensorCoreMesh as TensorCoreMesh,
+    core_barrier as core_barrier,
+    create_tensorcore_mesh as create_tensorcore_mesh,
+    run_on_first_core as run_on_first_core,
+)
+from gradix.experimental.pallas._einshape import einshape as einshape
 from gradix.experimental.pallas._pipelines import (
     emit_pipeline as emit_pipeline,
     emit_pipeline_with_allocations as emit_pipeline_with_allocations,
@@ -36,6 +43,14 @@ from gradix.experimental.pallas._tpu_arithmetic import (
     trace_value as trace_value,
     unpack_elementwise as unpack_elementwise,
     with_memory_space_constraint as with_memory_space_constraint,
+)
+from gradix.experimental.pallas._tpu_random import (
+    prng_random_bits as prng_random_bits,
+    prng_seed as prng_seed,
+    stateful_bernoulli as stateful_bernoulli,
+    stateful_bits as stateful_bits,
+    stateful_normal as stateful_normal,
+    stateful_uniform as stateful_uniform,
 )
 from gradix.experimental.pallas._tpu_types import (
     ARBITRARY as ARBITRARY,
@@ -77,10 +92,8 @@ def store(ref, val, *, mask=None) -> None:
 globals().update(
     _refused(
         "pallas.tpu",
-        "BufferType BufferedRef BufferedRefBase ChipVersion TpuInfo core_barrier create_tensorcore_mesh dma_semaphore "
-        "einshape get_barrier_semaphore get_tpu_info_for_chip matmul_acc_lhs matmul_pop matmul_push_rhs "
-        "prng_random_bits prng_seed run_on_first_core semaphore stateful_bernoulli stateful_bits stateful_normal "
-        "stateful_uniform",
+        "BufferType BufferedRef BufferedRefBase ChipVersion TpuInfo dma_semaphore get_barrier_semaphore "
+        "get_tpu_info_for_chip matmul_acc_lhs matmul_pop matmul_push_rhs semaphore",
         "it names hardware of a TPU. Write the kernel with references, BlockSpecs, jax.random with a key as argument, "
         "and emit_pipeline, which run anywhere.",
     )

@@ -412,8 +412,8 @@ def test_hardware_is_refused_with_the_way_out():
         mosaic_gpu.wgmma(1)
     with pytest.raises(NotImplementedError, match="shard_map"):
         pltpu.make_async_remote_copy(1, 2, 3, 4, 5)
-    with pytest.raises(NotImplementedError, match="grid=\\(cores,\\)"):
-        pl.core_map(None)
+    with pytest.raises(NotImplementedError, match="pltpu.CompilerParams"):
+        pl.CompilerParams()
 
 
 @pytest.mark.parametrize("kind, words, kw", [
