@@ -15,6 +15,7 @@ from gradix._api.checks.coverage import covered, is_looked_at
 from gradix._api.checks.errors import NaNError, OOBError
 from gradix._api.checks.rules import BEFORE, has_doubtful_sum, has_plain_sum, nan_of
 from gradix._control.check import Site, check_p
+from gradix._control.kernel_call import pallas_call_p
 from gradix._core.array import as_array
 from gradix._core.dtypes import INEXACT
 from gradix._core.effects import CheckEffect
@@ -206,5 +207,8 @@ def _widest(jaxpr: Jaxpr) -> int:
     for eqn in jaxpr.eqns:
         if eqn.primitive is check_p:
             widths.append(eqn.invars[1].aval.shape[-1])
-        widths += [_widest(inner) for inner in jaxprs_in_params(eqn.params)]
+        inner = [_widest(program) for program in jaxprs_in_params(eqn.params)]
+        if eqn.primitive is pallas_call_p:  # errors of kernels name a place in the grid, too
+            inner = [max(_INDEX_WORDS, *inner) + len(eqn.params["grid"])]
+        widths += inner
     return max(widths)

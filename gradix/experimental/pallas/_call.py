@@ -24,6 +24,7 @@ from gradix._core.jaxpr import Jaxpr
 from gradix._core.refs import AbstractRef
 from gradix._core.trace import bind
 from gradix._transforms.staging import hoist, stage_open, stage_with_refs
+from gradix.experimental.pallas._checking import Record, note
 from gradix.experimental.pallas._kernels import Kernel
 from gradix.experimental.pallas._memory import as_memory, is_scratch
 from gradix.experimental.pallas._programs import program
@@ -192,24 +193,31 @@ class _Call:
         if debug:
             print(f"The kernel {self.where}:\n{kernel.program}")
 
+        own = kernel.consts
+        n, num_in = len(own), len(leaves) + len(given)
+        kept = [*range(num_in, num_in + len(self.out_avals)), *[w for w, _ in back]]
+
         def program_of(*xs):
-            first = {o: xs[i] for i, o in self.aliases.items()}
-            outs = run(kernel, list(xs), first)
-            num_in = len(xs)
-            return [*outs[num_in:], *[outs[w] for w, _ in back]]
+            first = {o: xs[n + i] for i, o in self.aliases.items()}
+            outs = run(kernel._replace(consts=list(xs[:n])), list(xs[n:]), first)
+            return [outs[w] for w in kept]
 
         jaxpr, consts = stage_open(
             program_of,
-            [x.aval for x in (*leaves, *given)],
+            [x.aval for x in (*own, *leaves, *given)],
             Names(self.kernel, tree_structure(((), {}))),
         )
+        jaxpr = interned(jaxpr)
+        if not consts:
+            first = {o: i for i, o in self.aliases.items()}
+            note(jaxpr, Record(kernel._replace(consts=[]), self.name, n, first, kept))
         params = {
-            "jaxpr": interned(jaxpr),
+            "jaxpr": jaxpr,
             "name": self.name,
             "kernel": interned(kernel.program),
             "grid": tuple([n if isinstance(n, int) else None for n in grid]),
         }
-        return params, consts, given, [ref for _, ref in back]
+        return params, [*consts, *own], given, [ref for _, ref in back]
 
     # -- blocks ------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,33 +70,25 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     AsyncCopyDescriptor(src_ref, dst_ref, None).start(add=add)
 
 
-def make_async_remote_copy(
-    src_ref: Any,
-    dst_ref: Any,
-    send_sem: Any,
-    recv_sem: Any,
-    device_id: Any,
-    device_id_type: Any = None,
-) -> AsyncCopyDescriptor:
-    """A copy to another device, which kernels cannot make here.
+def _remote_copy(name: str) -> Callable[..., AsyncCopyDescriptor]:
+    def copy(
+        src_ref: Any,
+        dst_ref: Any,
+        send_sem: Any,
+        recv_sem: Any,
+        device_id: Any,
+        device_id_type: Any = None,
+    ) -> AsyncCopyDescriptor:
+        """A copy to another device, which kernels cannot make here.
 
-    Raises:
-        NotImplementedError: always.
-    """
-    raise remote("make_async_remote_copy")
+        Raises:
+            NotImplementedError: always.
+        """
+        raise remote(name)
+
+    copy.__name__ = copy.__qualname__ = name
+    return copy
 
 
-def async_remote_copy(
-    src_ref: Any,
-    dst_ref: Any,
-    send_sem: Any,
-    recv_sem: Any,
-    device_id: Any,
-    device_id_type: Any = None,
-) -> AsyncCopyDescriptor:
-    """A copy to another device, which kernels cannot make here.
-
-    Raises:
-        NotImplementedError: always.
-    """
-    raise remote("async_remote_copy")
+make_async_remote_copy = _remote_copy("make_async_remote_copy")
+async_remote_copy = _remote_copy("async_remote_copy")

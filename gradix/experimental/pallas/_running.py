@@ -18,12 +18,14 @@ from gradix.experimental.pallas._windows import as_index, undefined
 _UNROLLED_PROGRAMS, _UNROLLED_EQUATIONS = 4, 200
 
 
-def run(kernel: Kernel, arrays, first_outputs: dict[int, Any]) -> list:
+def run(kernel: Kernel, arrays, first_outputs: dict[int, Any], watch: Any = None) -> list:
     """The results of a kernel.
 
     Args:
         arrays: the arguments.
         first_outputs: from the number of a result to the array that it holds at first.
+        watch: the `Watch` that checks blocks and programs; then the program of the kernel returns
+            the state of its checks, too.
 
     Returns:
         The last values of all windows: of the arguments, and of the results.
@@ -38,15 +40,16 @@ def run(kernel: Kernel, arrays, first_outputs: dict[int, Any]) -> list:
         for i, w in enumerate(outputs)
     ]
     if not is_empty(kernel.grid):
-        values = _Run(kernel, plan(kernel), arrays[: kernel.num_prefetched]).all(values)
+        values = _Run(kernel, plan(kernel), arrays[: kernel.num_prefetched], watch).all(values)
     return [w.trimmed(x) for w, x in zip(windows, values)]
 
 
 class _Run:
     """One run of a kernel by a plan."""
 
-    def __init__(self, kernel: Kernel, how: Plan, prefetched):
+    def __init__(self, kernel: Kernel, how: Plan, prefetched, watch: Any = None):
         self.kernel, self.plan, self.prefetched = kernel, how, list(prefetched)
+        self.watch = watch
         n = len(kernel.windows)
         self.written = [w for w in kernel.written if w < n]
         self.scratch = [w - n for w in kernel.written if w >= n]
@@ -205,8 +208,13 @@ class _Run:
         for s, x in zip(self.kept, carry[n:]):
             scratch[s] = x
         starts = [self._starts(w, ids) for w in range(len(values))]
+        if self.watch is not None:
+            for w, s in zip(kernel.windows, starts):
+                self.watch.block(w, s, ids)
         blocks = [w.cut(x, s) for w, x, s in zip(kernel.windows, values, starts)]
         outs = eval_closed(kernel.program, *kernel.consts, *map(as_index, ids), *blocks, *scratch)
+        if self.watch is not None:
+            outs = self.watch.outcome(outs, ids)
         new = [
             kernel.windows[w].put(values[w], starts[w], out) for w, out in zip(self.written, outs)
         ]

@@ -117,7 +117,17 @@ def memory_of(shape: Sequence[int], dtype: Any, space: Any) -> MemoryRef:
     return MemoryRef(ShapedArray(tuple(shape), requested_dtype(dtype)), space)
 
 
-class MemorySpace(enum.Enum):
+class Space(enum.Enum):
+    """A kind of memory, of which calling it gives a place."""
+
+    def __str__(self) -> str:
+        return self.value
+
+    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
+        return memory_of(shape, dtype, self)
+
+
+class MemorySpace(Space):
     """A kind of memory. All are one here; calling one gives a place in it, `ANY((8,), "float32")`."""
 
     ANY = "any"
@@ -126,12 +136,6 @@ class MemorySpace(enum.Enum):
     HOST = "host"
     INDEX = "index"
     KEY = "key"
-
-    def __str__(self) -> str:
-        return self.value
-
-    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
-        return memory_of(shape, dtype, self)
 
 
 ANY, HOST = MemorySpace.ANY, MemorySpace.HOST

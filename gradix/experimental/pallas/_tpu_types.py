@@ -11,10 +11,16 @@ from typing import Any, Literal
 import numpy as np
 
 from gradix.experimental.pallas._memory import SEMAPHORE
-from gradix.experimental.pallas._specs import GridSpec, MemoryRef, memory_of, no_block_spec
+from gradix.experimental.pallas._specs import (
+    GridSpec,
+    MemoryRef,
+    Space,
+    memory_of,
+    no_block_spec,
+)
 
 
-class MemorySpace(enum.Enum):
+class MemorySpace(Space):
     """A kind of memory of a TPU; calling one gives a place in it, such as `VMEM((8, 128), jnp.float32)`."""
 
     VMEM = "vmem"
@@ -24,13 +30,10 @@ class MemorySpace(enum.Enum):
     SEMAPHORE = "semaphore_mem"
     HBM = "hbm"
 
-    def __str__(self) -> str:
-        return self.value
-
     def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
         if self is MemorySpace.SEMAPHORE:
             return memory_of(shape, np.int32, SEMAPHORE)
-        return memory_of(shape, dtype, self)
+        return super().__call__(shape, dtype)
 
 
 class SemaphoreType(enum.Enum):
