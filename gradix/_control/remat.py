@@ -97,13 +97,17 @@ def _interpret(closed: ClosedJaxpr, policy, args, keep, names) -> list:
         if eqn.primitive is jit_p and "refs" not in eqn.params:
             return _eval(eqn.params["jaxpr"], policy, operands, keep)
         outs = bind_equation(eqn, operands)
-        if policy is not None and policy(
-            eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params
-        ):
+        if policy is not None and _is_kept(policy, eqn):
             return keep(outs)
         return outs
 
     return fold(closed.jaxpr, closed.consts, args, apply)
+
+
+def _is_kept(policy, eqn) -> bool:
+    """What the policy says of an equation; it finds parameters by the names that are printed, too."""
+    told = {**eqn.params, **eqn.primitive.show(eqn.params)}
+    return policy(eqn.primitive, *[v.aval for v in eqn.invars], **told)
 
 
 def tangent_program(
