@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gradix import numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.boundary import arrays
 from gradix._base.config import trace_context
@@ -68,7 +69,7 @@ def pallas_call(
         grid_spec: the grid, specs and scratch shapes in one; the arguments of these names are then
             left out.
         grid: the number of programs along each axis. An int stands for one axis; sizes may be
-            traced. `()` is one program.
+            traced or symbolic, and pairs of a name and a size name the axes. `()` is one program.
         in_specs, out_specs: a `BlockSpec` for each argument and result, as trees; without one, the
             block is the whole array.
         scratch_shapes: places of memory, such as `pltpu.VMEM((8, 128), jnp.float32)`; a dict gives
@@ -185,7 +186,9 @@ class _Call:
                 "arguments."
             )
         num_prefetched = tree_structure(args[:n]).num_leaves
-        grid = tuple([n if isinstance(n, int) else n.astype(INDEX) for n in self.spec.grid])
+        grid = tuple(
+            [n if isinstance(n, int) else jnp.asarray(n).astype(INDEX) for n in self.spec.grid]
+        )
         prefetched = [_strong(x.aval) for x in leaves[:num_prefetched]]
         windows = self._windows(args, in_tree, leaves, prefetched, len(grid))
         self._check_aliases(leaves)

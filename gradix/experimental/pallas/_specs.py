@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradix._core.aval import ShapedArray
+from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.dtypes import requested_dtype
 from gradix._core.refs import AbstractRef
 from gradix._core.slices import Slice as Slice, ds as ds, dslice as dslice
@@ -185,7 +186,8 @@ class GridSpec:
     """The grid of a kernel, and the blocks that its programs get.
 
     Args:
-        grid: the number of programs along each axis; an int for one axis. A size may be traced.
+        grid: the number of programs along each axis; an int for one axis. A size may be traced, or
+            a symbolic dimension; a pair of a name and a size names an axis for `lax.axis_index`.
         in_specs, out_specs: a `BlockSpec` for each argument and result.
         scratch_shapes: places of memory that all programs share, one after another.
 
@@ -220,7 +222,7 @@ class GridSpec:
 
 def _grid(grid) -> tuple[tuple, tuple | None]:
     """The sizes of a grid, and the names of its axes if they are given as pairs (name, size)."""
-    if isinstance(grid, (int, np.integer)) or is_unknown(grid):
+    if isinstance(grid, (int, np.integer)) or is_unknown(grid) or is_symbolic_dim(grid):
         grid = (grid,)
     try:
         grid = tuple(grid)
@@ -233,6 +235,7 @@ def _grid(grid) -> tuple[tuple, tuple | None]:
         names, grid = tuple([n for n, _ in grid]), tuple([s for _, s in grid])
     for axis, size in enumerate(grid):
         is_size = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+        is_size = is_size or is_symbolic_dim(size)
         dtype = getattr(size, "dtype", None)
         if not is_size and not (
             getattr(size, "shape", None) == () and np.dtype(dtype).kind in "iu"

@@ -11,6 +11,7 @@ from gradix._api.arguments import Names, name_of, place_of
 from gradix._base.tree import tree_structure
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
+from gradix._core.dimensions.expression import is_symbolic_dim, larger
 from gradix._core.dtypes import ExtendedDType
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.refs import AbstractRef
@@ -157,17 +158,18 @@ def _dims(origin: str, block_shape, shape) -> list[Dim]:
 
 def _dim(origin: str, axis: int, block, n: int) -> Dim:
     if block is None or isinstance(block, Squeezed):
-        return Dim(1, 1, max(n, 1), 0, max(1 - n, 0), True)
+        extent = _at_least(n, 1)
+        return Dim(1, 1, extent, 0, extent - n, True)
     if isinstance(block, (int, np.integer, Blocked)):
         size = int(block.block_size if isinstance(block, Blocked) else block)
         _check_size(origin, axis, size)
-        extent = max(-(-n // size), 1) * size
+        extent = _at_least(-(-n // size), 1) * size
         return Dim(size, size, extent, 0, extent - n)
     if isinstance(block, Element):
         _check_size(origin, axis, block.block_size)
         before, after = block.padding
-        after += max(block.block_size - n - before - after, 0)
-        return Dim(block.block_size, 1, before + n + after, before, after)
+        extent = _at_least(before + n + after, block.block_size)
+        return Dim(block.block_size, 1, extent, before, extent - before - n)
     if isinstance(block, BoundedSlice):
         _check_size(origin, axis, block.block_size)
         extent = n + block.block_size
@@ -181,6 +183,11 @@ def _dim(origin: str, axis: int, block, n: int) -> Dim:
         f"Unsupported block dim type: {type(block)} in the block shape for {origin}. Use ints, None, pl.Element or "
         "pl.Blocked."
     )
+
+
+def _at_least(n, least: int):
+    """The greater of a size and a number; a symbolic size is at least 1."""
+    return n if least == 1 and is_symbolic_dim(n) else larger(n, least)
 
 
 def _check_size(origin: str, axis: int, size: int) -> None:
