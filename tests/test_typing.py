@@ -17,7 +17,7 @@ PACKAGE = Path(gradix.__file__).parent
 INTERFACE = PACKAGE / "_core/array_interface.pyi"
 # Members of `Array` itself, and what only the package uses.
 OWN = {"shape", "dtype", "ndim", "size", "weak_type", "itemsize", "nbytes", "aval", "_committed", "__len__", "__setitem__",
-       "__delitem__", "__copy__", "__deepcopy__", "__init_subclass__"}
+       "__delitem__", "__copy__", "__deepcopy__", "__init_subclass__", "__dir__"}
 PROGRAM = """
 import gradix
 import gradix.numpy as jnp

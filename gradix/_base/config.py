@@ -360,12 +360,13 @@ class Config:
         try:
             return getattr(state, _known(name))
         except AttributeError:
+            near = _elsewhere.close_to(name, _checks)
             raise AttributeError(
-                f"{name!r} is not a config option; config.values lists them."
+                f"{name!r} is not a config option; config.values lists them{near or '.'}"
             ) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"Options are set with config.update({name!r}, {value!r}).")
+        raise AttributeError(f"Options are set with config.update({_known(name)!r}, {value!r}).")
 
     def __dir__(self):
         return [*super().__dir__(), *_checks]

@@ -23,6 +23,7 @@ _NAMES = {
         "compile": "write gradix.jit",
         "function": "write gradix.jit",
         "GradientTape": "write gradix.grad of a function",
+        "device": "write gradix.default_device(device), or gradix.devices() for those there are",
     },
     "gradix.numpy": {
         "cat": "write concatenate",
@@ -57,6 +58,14 @@ def advice(module: str, name: str) -> str:
     """What to write in place of a name that a module lacks, after the text of the error."""
     known = _NAMES.get(module, {}).get(name)
     return f": {known}" if known else ""
+
+
+def of_object(kind: type) -> str:
+    """What to do with an object of a class of the user's where arrays are expected."""
+    return (
+        f"If a {kind.__name__} holds arrays, make its class a pytree: "
+        "gradix.tree_util.register_dataclass or gradix.tree_util.register_pytree_node_class."
+    )
 
 
 def of_the_line(place: SourcePlace) -> str:

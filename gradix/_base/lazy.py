@@ -162,7 +162,9 @@ def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], 
         place = places.get(name)
         if place is None:
             module = face["__name__"]
-            what = f"module {module!r} has no attribute {name!r}{_elsewhere.advice(module, name)}"
+            what = f"module {module!r} has no attribute {name!r}"
+            if not name.startswith("_"):
+                what += _elsewhere.advice(module, name) or _elsewhere.close_to(name, places)
             raise AttributeError(what, name=name, obj=sys.modules.get(module))
         value = face[name] = place.value(face["__name__"])
         if isinstance(value, FunctionType):  # the doctests of classes are found by their module

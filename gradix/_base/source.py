@@ -20,11 +20,18 @@ _inside: dict[str, bool] = {}
 _excluded: list[str] = []
 
 
+def _is_of_numpy(path: str) -> bool:
+    """Whether a file is of NumPy, whose functions ask arrays for their values on behalf of users."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and path.startswith(os.path.dirname(str(numpy.__file__)) + os.sep)
+
+
 def _is_inside(filename: str) -> bool:
     path = os.path.abspath(filename)
     inside = (
         (path.startswith(_PACKAGE) and path != MAIN)
         or path in _PLUMBING
+        or _is_of_numpy(path)
         or any(map(path.startswith, _excluded))
     )
     _inside[filename] = inside

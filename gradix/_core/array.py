@@ -17,6 +17,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import state
 
 transfers = lazy_module("gradix._base.transfers")
+_elsewhere = lazy_module("gradix._base.elsewhere")
 
 
 class ArrayImpl(Array):
@@ -161,10 +162,12 @@ def as_array(x) -> Array:
         return as_array(_plain_number(x))
     if t in _library_values.converters:
         return as_array(_library_values.converters[t](x))
-    raise TypeError(
-        f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
+    advice = (
         "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays."
     )
+    if hasattr(x, "__dict__") and not callable(x) and t.__module__ not in ("builtins", "types"):
+        advice = _elsewhere.of_object(t)
+    raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. {advice}")
 
 
 def check_number(x, converters: tuple[str, ...] | None = None) -> None:

@@ -9,6 +9,45 @@ if TYPE_CHECKING:
 else:
     _Members = object
 
+# What users of other libraries look for on an array, and what to write instead.
+_FOREIGN = {
+    "append": "write jnp.append(x, values), which returns a new array",
+    "backward": "derivatives are taken of functions: gradix.grad(f)(x)",
+    "contiguous": "arrays have no strides, so x itself serves",
+    "cpu": "write gradix.device_put(x, gradix.devices('cpu')[0])",
+    "cuda": "write gradix.device_put(x, gradix.devices('cuda')[0])",
+    "detach": "write gradix.lax.stop_gradient(x)",
+    "dim": "write x.ndim",
+    "double": "write x.astype(jnp.float64)",
+    "float": "write x.astype(jnp.float32)",
+    "grad": "derivatives are taken of functions: gradix.grad(f)(x)",
+    "half": "write x.astype(jnp.float16)",
+    "int": "write x.astype(jnp.int32)",
+    "long": "write x.astype(jnp.int64)",
+    "masked_fill": "write jnp.where(mask, value, x)",
+    "numel": "write x.size",
+    "numpy": "write np.asarray(x)",
+    "permute": "write x.transpose(axes)",
+    "requires_grad": "gradix.grad says of which arguments it takes derivatives: argnums",
+    "requires_grad_": "gradix.grad says of which arguments it takes derivatives: argnums",
+    "to_numpy": "write np.asarray(x)",
+    "unsqueeze": "write jnp.expand_dims(x, axis)",
+}
+
+
+class _Foreign:
+    """A member that arrays lack: looking it up raises an error that says what to write."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, x, owner=None):
+        raise AttributeError(
+            f"arrays have no attribute {self.name!r}: {_FOREIGN[self.name]}.", name=self.name, obj=x
+        )
+
 
 class Array(_Members):
     """An immutable n-dimensional array, concrete or traced.
@@ -64,6 +103,9 @@ class Array(_Members):
             raise TypeError("len() of unsized object: an array of shape () has no first axis.")
         return shape[0]
 
+    def __dir__(self):
+        return [name for name in super().__dir__() if name not in _FOREIGN]
+
     def __setitem__(self, index, value):
         raise TypeError(
             f"{type(self).__name__} object is immutable and does not support item assignment (x[{_show(index)}] = "
@@ -76,6 +118,10 @@ class Array(_Members):
             "Arrays are immutable: elements cannot be deleted. Write gradix.numpy.delete(x, i), which "
             "returns a new array without them."
         )
+
+
+for _name in _FOREIGN:
+    setattr(Array, _name, _Foreign(_name))
 
 
 def _show(index) -> str:

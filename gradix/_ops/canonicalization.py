@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base import source
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -60,12 +61,14 @@ def _symbolic(d):
 
 def _not_concrete(name: str, shape) -> TypeError:
     hint = ""
-    if isinstance(shape, Tracer) or (
-        isinstance(shape, (tuple, list)) and any(isinstance(d, Tracer) for d in shape)
-    ):
+    sizes = shape if isinstance(shape, (tuple, list)) else [shape]
+    traced = next((d for d in sizes if isinstance(d, Tracer)), None)
+    if traced is not None:
+        told = traced._trace.describe(traced)
         hint = (
             " A shape must be known while the program is traced: pass what it depends on as static "
             "(static_argnums or static_argnames of jit), or take it from x.shape."
+            f"\n  where:   {source.current()}" + (f"\n  traced:  {told}" if told else "")
         )
     return TypeError(
         f"Shapes must be 1D sequences of concrete values of integer type, got {name}={shape!r}.{hint}"

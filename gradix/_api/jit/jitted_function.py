@@ -468,7 +468,8 @@ class JitFunction(Generic[Result]):
             path = self._names(dynamic, args).arg_names[index]
             raise type(e)(
                 f"Cannot interpret the argument {path} of {self._name} as an abstract array. {e} If it is a "
-                "Python value the function only branches on, name it in static_argnums or static_argnames."
+                "Python value the function only reads or branches on, name it in static_argnums or "
+                "static_argnames."
             ) from None
 
     # -- the rest of the public face ---------------------------------------------------------------

@@ -48,14 +48,8 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten(map(f, leaves))
-    others = [
-        _up_to(treedef, tree, r, is_leaf, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)
-    ]
+    others = [_up_to(treedef, tree, r, is_leaf, "tree", f"rest[{i}]") for i, r in enumerate(rest)]
     return treedef.unflatten(map(f, leaves, *others))
-
-
-def _rest_name(i: int, rest: tuple) -> str:
-    return "the other tree" if len(rest) == 1 else f"rest[{i}]"
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
@@ -215,9 +209,7 @@ def tree_map_with_path(
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
     plain = None if is_leaf_takes_path else is_leaf
-    others = [
-        _up_to(treedef, tree, r, plain, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)
-    ]
+    others = [_up_to(treedef, tree, r, plain, "tree", f"rest[{i}]") for i, r in enumerate(rest)]
     return treedef.unflatten(map(f, paths, leaves, *others))
 
 

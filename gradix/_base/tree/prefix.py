@@ -180,9 +180,8 @@ def _sentence(path, one, two, why, name_one, name_two) -> str:
         return f"{header}different types: {_describe(one)} in {name_one}, {_describe(two)} in {name_two}."
     if why == "keys":
         return (
-            f"{header}Dict key mismatch: {_keys(one, two, name_one)}{_keys(two, one, name_two)}".rstrip(
-                "; "
-            )
+            f"{header}Dict key mismatch: {_keys(one, two, name_one, name_two)}"
+            f"{_keys(two, one, name_two, name_one)}".rstrip("; ")
             + "."
         )
     name = type(one).__name__
@@ -194,9 +193,9 @@ def _sentence(path, one, two, why, name_one, name_two) -> str:
     return f"{header}different pytree metadata of {name}: {aux_one!r} in {name_one}, {aux_two!r} in {name_two}."
 
 
-def _keys(one, two, name) -> str:
+def _keys(one, two, name: str, other: str) -> str:
     only = [key for key in one if key not in two]
-    return f"only in {name}: {', '.join(map(repr, only))}; " if only else ""
+    return f"only in {name}: {', '.join(map(repr, only))}, not in {other}; " if only else ""
 
 
 def _describe(node: Any) -> str:

@@ -9,6 +9,7 @@ Example:
     (1024, 1088, 768)
 """
 
+from gradix._base.listing import listing as _listing
 from gradix.experimental.roofline import rooflines as _rooflines  # noqa: F401  (fills the table)
 from gradix.experimental.roofline.roofline import (
     RooflineResult as RooflineResult,
@@ -19,3 +20,5 @@ from gradix.experimental.roofline.roofline import (
     roofline as roofline,
     roofline_and_grad as roofline_and_grad,
 )
+
+__dir__ = _listing(__name__)

@@ -15,6 +15,7 @@ from gradix._api.derivatives.autodiff import vjp as _vjp
 from gradix._api.inspect import make_jaxpr
 from gradix._api.mapping.shard_map import shard_map
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import broadcast_prefix, tree_flatten, tree_map
 from gradix._control.shard_map import shard_map_p
@@ -360,3 +361,6 @@ def peak_bytes(jaxpr: Jaxpr) -> int:
         peak = max(peak, now)
         now -= sum([size(v) for v in eqn.outvars if v not in last])
     return peak
+
+
+__dir__ = _own_names(__name__)

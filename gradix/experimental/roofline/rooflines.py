@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.listing import own_names as _own_names
 from gradix._control.callbacks import Callback
 from gradix._core.jaxpr import jaxprs_in_params
 from gradix._ops.basis import reduce_sum_p
@@ -279,3 +280,6 @@ def _ppermute(context, x, *, perm, **params):
         longest = max(longest, hops)
     used = [name for name, size in zip(names, sizes) if size > 1] or names
     return _each(used, x.bytes * max(links.values(), default=0), longest)
+
+
+__dir__ = _own_names(__name__)
