@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,13 +26,16 @@ from gradix._runtime import xla
 from gradix._runtime.placement import committed, sharding_of
 from gradix._runtime.program import to_device
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+
 transfers = lazy_module("gradix._base.transfers")
 
 # -- arrays from parts -----------------------------------------------------------------------------
 
 
 def make_array_from_single_device_arrays(
-    shape, sharding: Sharding, arrays: Sequence, *, dtype=None
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence, *, dtype: DTypeLike | None = None
 ) -> Array:
     """Make an array over several devices from arrays that hold the parts of single devices.
 
@@ -107,7 +110,12 @@ def make_array_from_single_device_arrays(
     return ArrayImpl(None, whole, xla.join([to_device(by_device[d]) for d in mine], aval, sharding))
 
 
-def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=None) -> Array:
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Sharding,
+    data_callback: Callable,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Make an array over several devices from parts that a function returns.
 
     The function is called only for the parts on the devices of this process.
@@ -157,7 +165,9 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
     return make_array_from_single_device_arrays(shape, sharding, parts, dtype=dtype)
 
 
-def make_array_from_process_local_data(sharding, local_data, global_shape=None) -> Array:
+def make_array_from_process_local_data(
+    sharding: Sharding, local_data: ArrayLike, global_shape: Sequence[int] | None = None
+) -> Array:
     """Make an array over the devices of all processes from the data of each process.
 
     Args:
@@ -271,7 +281,7 @@ def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
     return tree_map(join, *shards)
 
 
-def device_put_replicated(x, devices: Sequence) -> Array:
+def device_put_replicated(x: Any, devices: Sequence) -> Array:
     """Copy a tree of arrays to each device; each array gets a leading axis of the copies.
 
     Raises:

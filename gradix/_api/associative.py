@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ _DOUBLINGS = 31  # enough for every size, since sizes have 32 bits
 
 
 @boundary
-def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
+def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes of an associative `fn` along an axis, by O(n) work in O(log n) steps.
 
     Result i combines the elements 0 to i.

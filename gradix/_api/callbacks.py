@@ -125,7 +125,7 @@ def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
-    sharding=None,
+    sharding: Any = None,
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Array:
@@ -174,10 +174,10 @@ def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
-    sharding=None,
+    sharding: Any = None,
     ordered: bool = False,
     **kwargs: Any,
-):
+) -> Any:
     """Call a Python function that may have side effects, exactly as often as the program runs it.
 
     Args:
@@ -300,11 +300,11 @@ _formatter = _Formatter()
 
 def debug_print(
     fmt: str | None = None,
-    *args,
+    *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
-    **kwargs,
+    **kwargs: Any,
 ) -> Callable[..., None] | None:
     """Print run-time values from traced or compiled code.
 
@@ -335,11 +335,11 @@ def debug_print(
 
 def debug_log(
     fmt: str | None = None,
-    *args,
+    *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
-    **kwargs,
+    **kwargs: Any,
 ) -> Callable[..., None] | None:
     """Write run-time values to the logger `gradix.debug` at level INFO; see `debug.print`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from gradix._ops.indexing.index_values import fitted_index
 from gradix._ops.operands import scalar_like
 from gradix._transforms.staging import give_back, with_refs, written
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _sharing = lazy_module("gradix._api.jit.sharing")
 _values = lazy_module("gradix._api.values")
 T = TypeVar("T")
@@ -37,7 +40,7 @@ _BOOL = np.dtype(bool)
 
 
 def cond(
-    pred: Any,
+    pred: ArrayLike,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: Any,
@@ -65,6 +68,12 @@ def cond(
         >>> from gradix import lax
         >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 10)
         Array(11, dtype=int32, weak_type=True)
+        >>> lax.cond(3 < 2, lambda p: p["x"], lambda p: -p["x"], {"x": 1.5})
+        Array(-1.5, dtype=float32, weak_type=True)
+
+    See also:
+        `lax.switch`, of several branches; `jnp.where`, which computes both; `lax.while_loop`,
+        `lax.select`.
     """
     try:
         if (
@@ -105,7 +114,10 @@ def _paired(pred, true_operand, true_fun, false_operand, false_fun):
 
 
 def switch(
-    index: Any, branches: Sequence[Callable[..., T]], *operands: Any, operand: Any = _NOT_GIVEN
+    index: ArrayLike,
+    branches: Sequence[Callable[..., T]],
+    *operands: Any,
+    operand: Any = _NOT_GIVEN,
 ) -> T:
     """`branches[index](*operands)`, with the index clamped to the branches; only that one is run.
 

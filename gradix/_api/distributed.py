@@ -172,6 +172,10 @@ def shutdown() -> None:
 
     Raises:
         RuntimeError: they have run other programs than this process.
+
+    Example:
+        >>> import gradix
+        >>> gradix.distributed.shutdown()
     """
     joined, global_state.joined = global_state.joined, None
     global_state.num_processes = global_state.process_id = global_state.coordinator_address = None

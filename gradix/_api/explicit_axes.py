@@ -85,7 +85,7 @@ def _run(wrapped: dict, key, inside: Callable, args):
     return found(*args)
 
 
-def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = None) -> Any:
+def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
     """`f`, within which the compiler divides arrays over mesh axes that are `Explicit` outside.
 
     Args:
@@ -139,7 +139,9 @@ def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = No
     return automatic
 
 
-def explicit_axes(f: Callable | None = None, /, *, axes=None, in_sharding: Any = None) -> Any:
+def explicit_axes(
+    f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Any:
     """`f`, within which types show how arrays are divided over mesh axes that are `Auto` outside.
 
     Args:

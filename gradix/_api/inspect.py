@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from gradix._api.arguments import (
@@ -113,7 +113,10 @@ def make_jaxpr(
 
 
 def make_jaxpr(
-    fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False
+    fun: Callable,
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Any = None,
+    return_shape: bool = False,
 ) -> Callable[..., Any]:
     """A function that returns the jaxpr of `fun` for the types of its arguments.
 
@@ -209,7 +212,7 @@ def _with_dropped(jaxpr: Jaxpr) -> Jaxpr:
 
 
 @boundary
-def eval_shape(fun: Callable, *args, **kwargs) -> Any:
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """The types of the results of `fun(*args, **kwargs)`, found by tracing without computing.
 
     Args:
@@ -224,6 +227,11 @@ def eval_shape(fun: Callable, *args, **kwargs) -> Any:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.eval_shape(lambda x: x @ x.T, gradix.ShapeDtypeStruct((2, 3), jnp.float32))
         ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+        >>> gradix.eval_shape(lambda p: {"sum": p[0] + p[1]}, (jnp.ones(3), jnp.ones((2, 1))))
+        {'sum': ShapeDtypeStruct(shape=(2, 3), dtype=float32)}
+
+    See also:
+        `gradix.make_jaxpr`, `gradix.jit`, `gradix.ShapeDtypeStruct`, `gradix.typeof`.
     """
     check_callable("eval_shape", fun)
     traced = _trace(fun, args, kwargs)
@@ -236,7 +244,7 @@ def eval_shape(fun: Callable, *args, **kwargs) -> Any:
     return tree_map(lambda x: _hi_values.type_of(x) if is_value(x) else x, out, is_leaf=is_value)
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Any, *args: Any, propagate_source_info: bool = True) -> list:
     """The list of results of a program for these arguments.
 
     Args:
@@ -254,7 +262,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) 
     return _eval_jaxpr(jaxpr, [as_array(c) for c in consts], *[as_array(a) for a in args])
 
 
-def typeof(x):
+def typeof(x: Any) -> Any:
     """The type of an array: its shape, dtype and whether it is weakly typed.
 
     Raises:
@@ -276,7 +284,7 @@ def typeof(x):
 
 
 @boundary
-def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
+def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
     """`fun` as a function that takes the traced arrays it captured as arguments, and these arrays.
 
     Only values that can be differentiated become arguments; the others stay captured.
@@ -389,7 +397,7 @@ class named_scope(contextlib.ContextDecorator):
 
 
 @contextlib.contextmanager
-def ensure_compile_time_eval():
+def ensure_compile_time_eval() -> Any:
     """Context manager in which operations on known values run at once, even in traced code.
 
     Example:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index as as_index
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from gradix._ops.joining import concatenate, stack
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
 from gradix._transforms.staging import give_back, written
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _sharing = lazy_module("gradix._api.jit.sharing")
 _values = lazy_module("gradix._api.values")
@@ -80,6 +83,16 @@ def scan(
         >>> import numpy as np
         >>> lax.scan(lambda total, x: (total + x, total), 0, np.arange(4))
         (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
+        >>> def step(state, _):
+        ...     position, velocity = state
+        ...     velocity = velocity - 0.1 * position
+        ...     return (position + 0.1 * velocity, velocity), position
+        >>> (position, _), path = lax.scan(step, (1.0, 0.0), length=3)
+        >>> path.round(2)
+        Array([1.  , 0.99, 0.97], dtype=float32, weak_type=True)
+
+    See also:
+        `lax.fori_loop`, `lax.while_loop`, `lax.map`, `lax.associative_scan`.
     """
     if not callable(f):
         raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}.")
@@ -304,8 +317,8 @@ def _while_in_python(cond_fun, body_fun, carry):
 
 @boundary
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Callable[[Any, Any], Carry],
     init_val: Any,
     *,

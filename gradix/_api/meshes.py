@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _options = _config.state
 def make_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[str],
-    axis_types=None,
+    axis_types: Any = None,
     *,
     devices: Sequence | None = None,
 ) -> Mesh:
@@ -106,7 +107,15 @@ _OPTIONS = "gradix_mesh", "gradix_home_mesh"
 
 
 class use_abstract_mesh:
-    """Context manager in which PartitionSpecs refer to this mesh, which has no devices."""
+    """Context manager in which PartitionSpecs refer to this mesh, which has no devices.
+
+    Example:
+        >>> import gradix
+        >>> mesh = gradix.sharding.AbstractMesh((2,), ("rows",))
+        >>> with gradix.sharding.use_abstract_mesh(mesh):
+        ...     print(gradix.sharding.get_abstract_mesh().shape)
+        OrderedDict([('rows', 2)])
+    """
 
     __slots__ = ("mesh", "before")
 
@@ -155,7 +164,9 @@ def get_abstract_mesh() -> AbstractMesh:
     return empty_abstract_mesh if mesh is None else mesh.abstract_mesh
 
 
-def make_single_device_sharding(device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+def make_single_device_sharding(
+    device: Any, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
     """The sharding of arrays that lie as a whole on `device`.
 
     Example:

@@ -38,7 +38,9 @@ _options = _config.state
 _LARGE = 1 << 16
 
 
-def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Any:
     """A tree of arrays, each on a device, or divided over several.
 
     Args:
@@ -61,6 +63,15 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         >>> import gradix
         >>> gradix.device_put({"w": 1.5}, gradix.devices()[0])
         {'w': Array(1.5, dtype=float32, weak_type=True)}
+        >>> import gradix.numpy as jnp
+        >>> mesh = gradix.make_mesh((1,), ("rows",))
+        >>> x = gradix.device_put(jnp.ones(4), gradix.NamedSharding(mesh, gradix.P("rows")))
+        >>> x.sharding.spec
+        P('rows',)
+
+    See also:
+        `gradix.device_get`, `gradix.devices`, `gradix.reshard`,
+        `gradix.make_array_from_callback`.
     """
     leaves, tree = flatten(x)
     places = (
@@ -282,7 +293,7 @@ def _guard(direction: str, aval, sharding) -> None:
         transfers.check(direction, what, is_explicit=True)
 
 
-def device_get(x):
+def device_get(x: Any) -> Any:
     """A tree of arrays as NumPy arrays; traced arrays, random keys and other leaves stay.
 
     Example:

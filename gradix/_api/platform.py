@@ -16,7 +16,9 @@ from gradix._runtime import xla
 
 
 @boundary
-def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable):
+def platform_dependent(
+    *args: Any, default: Callable | None = None, **per_platform: Callable
+) -> Any:
     """The result of the function for the platform on which the program runs.
 
     Traced code holds all functions, which must agree in tree, shapes and dtypes. When it is lowered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from operator import index
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,10 @@ from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.reductions import reduce_max
 from gradix._ops.select import choose
 from gradix._ops.transcendental import sqrt
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._core.operators import Array
 
 _STEPS = 10
 # With a larger weight c, the equations that the step by Cholesky solves are ill-conditioned.
@@ -95,13 +100,13 @@ def _within(x, dynamic_shape):
 
 
 def qdwh(
-    x,
+    x: ArrayLike,
     *,
     is_hermitian: bool = False,
     max_iterations: int | None = None,
     eps: float | None = None,
     dynamic_shape: tuple | None = None,
-):
+) -> tuple[Array, ...]:
     """The polar decomposition `x = U H`: U has orthonormal columns, H is positive semidefinite.
 
     Args:

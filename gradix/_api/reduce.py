@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops import reductions as _reductions
 from gradix._ops.reduction_identities import all_bits, highest, lowest
+
+if TYPE_CHECKING:
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
 _KNOWN: dict[str, tuple[Callable, Callable]] = {
     "add": (_reductions.reduce_sum, lambda dtype: 0),
@@ -45,7 +49,7 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding=None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Any:
     """Reduce axes of the operands with `computation`, from the initial values.
 

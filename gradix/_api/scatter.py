@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr
@@ -13,17 +14,24 @@ from gradix._ops.indexing.scatter import bind_scatter, scatter_p
 from gradix._ops.operands import arrays
 from gradix._transforms.staging import stage
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Size
+    from gradix._ops.indexing.gather_dimension_numbers import (
+        GatherScatterMode,
+        ScatterDimensionNumbers,
+    )
+
 
 def scatter_apply(
-    operand,
-    scatter_indices,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable,
-    dimension_numbers,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
-    update_shape=(),
+    update_shape: Sequence[Size] = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode=None,
+    mode: GatherScatterMode | str | None = None,
 ) -> Array:
     """`operand` with `func` applied to the elements of windows, once for each window they lie in.
 

@@ -34,7 +34,7 @@ register_pytree_node(
 )
 
 
-def create_token(_=None) -> Token:
+def create_token(_: Any = None) -> Token:
     """A token that waits for nothing.
 
     Example:
@@ -45,7 +45,7 @@ def create_token(_=None) -> Token:
     return Token()
 
 
-def after_all(*operands) -> Token:
+def after_all(*operands: Any) -> Token:
     """One token that stands for several; an operation that takes it comes after all of them.
 
     Raises:
@@ -66,7 +66,7 @@ def after_all(*operands) -> Token:
     return Token(messages or None)
 
 
-def psend(x, axis_name, perm) -> Token:
+def psend(x: Any, axis_name: Any, perm: Any) -> Token:
     """Send arrays along a named axis; `precv` with the token receives them.
 
     Args:
@@ -88,7 +88,7 @@ def psend(x, axis_name, perm) -> Token:
     return Token([_Sent(ppermute(x, axis_name, perm), _route(axis_name, perm))])
 
 
-def precv(token, out_shape, axis_name, perm) -> Array:
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
     """Receive what `psend` sent along a named axis; members without a source get zeros.
 
     Args:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gradix._api.custom_partitioning import local_part, next_number
 from gradix._base.tree import tree_map
@@ -14,6 +14,9 @@ from gradix._core.trace import Tracer, bind
 from gradix._runtime.program import lower
 from gradix._runtime.xla import local_devices
 from gradix._transforms.staging import stage_closed
+
+if TYPE_CHECKING:
+    pass
 
 _HEIGHT = 10  # lines of a picture
 _LETTERS = 2.5  # as many letters side by side are as wide as a line is high
@@ -65,7 +68,7 @@ class _Inspector:
         return lower(closed, "part", devices=devices, part_of=mesh).text, in_shardings, in_shardings
 
 
-def visualize_array_sharding(arr, **kwargs) -> None:
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Print how an array of one or two axes is divided; for a traced one when it is compiled.
 
     Args:
@@ -86,7 +89,7 @@ def visualize_array_sharding(arr, **kwargs) -> None:
 
 
 def visualize_sharding(
-    shape,
+    shape: Sequence[int],
     sharding: Sharding,
     *,
     use_color: bool = True,

@@ -401,10 +401,15 @@ def override(name: str, value: Any) -> _Override:
 class Setting:
     """An option that can be overridden: calling it gives a context manager or decorator."""
 
-    def __init__(self, name: str, doc: str):
-        self.option = name
-        self.name = self.__name__ = name.removeprefix("jax_")
-        self.__doc__ = f"Context manager: {doc}. Thread-local; `config.update({name!r}, value)` sets it everywhere."
+    def __init__(self, option: str, doc: str, name: str, shown: str | None):
+        self.option = option
+        self.name = self.__name__ = option.removeprefix("jax_")
+        self.__doc__ = (
+            f"Context manager: {doc}. Thread-local; `config.update({option!r}, value)` sets it everywhere.\n\n"
+            f"Example:\n    >>> import gradix\n"
+            f"    >>> with gradix.{name}({'' if shown is None else repr(shown)}):\n"
+            f"    ...     gradix.config.{option}\n    {True if shown is None else shown!r}"
+        )
 
     def __call__(self, new_val: Any = _UNSET) -> _Override:
         if new_val is _UNSET:
@@ -494,4 +499,4 @@ for _name, (_default, _values) in options.CHOICES.items():
     define(_name, _default, _values, traced=_name in options.TRACED)
 define("gradix_progress", False, _check_progress, traced=True)
 for _name, (_option, _doc) in options.CONTEXT_MANAGERS.items():
-    globals()[_name] = Setting(_option, _doc)
+    globals()[_name] = Setting(_option, _doc, _name, options.SHOWN.get(_name))

@@ -42,14 +42,26 @@ def _instead(advice: str) -> str:
 
 
 class JAXTypeError(TypeError):
-    """The base class of errors for a traced array or a key that is used where it is not allowed."""
+    """The base class of errors for a traced array or a key that is used where it is not allowed.
+
+    Example:
+        >>> import gradix
+        >>> issubclass(gradix.errors.TracerBoolConversionError, gradix.errors.JAXTypeError)
+        True
+    """
 
     def __init__(self, message: str):
         super().__init__(message)
 
 
 class JAXIndexError(IndexError):
-    """The base class of errors for indexing with a traced array."""
+    """The base class of errors for indexing with a traced array.
+
+    Example:
+        >>> import gradix
+        >>> issubclass(gradix.errors.NonConcreteBooleanIndexError, gradix.errors.JAXIndexError)
+        True
+    """
 
     def __init__(self, message: str):
         super().__init__(message)
@@ -61,6 +73,13 @@ class ConcretizationTypeError(JAXTypeError):
     Args:
         tracer: the traced array.
         context: a sentence about what needed the value.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.jit(lambda x: float(x))(1.0)
+        Traceback (most recent call last):
+            ...
+        gradix.errors.ConcretizationTypeError: Abstract tracer value encountered where concrete value is expected ...
     """
 
     def __init__(self, tracer, context: str = ""):
@@ -76,7 +95,15 @@ class ConcretizationTypeError(JAXTypeError):
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """A traced array was used as a truth value: in `if`, `while`, `and`, `or`, `not`, `bool()`."""
+    """A traced array was used as a truth value: in `if`, `while`, `and`, `or`, `not`, `bool()`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.jit(lambda x: x if x > 0 else -x)(1.0)
+        Traceback (most recent call last):
+            ...
+        gradix.errors.TracerBoolConversionError: Attempted boolean conversion of traced array ...
+    """
 
     def __init__(self, tracer):
         JAXTypeError.__init__(
@@ -91,7 +118,15 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
 
 class TracerArrayConversionError(JAXTypeError):
-    """A traced array was handed to NumPy or to other code that needs its numbers."""
+    """A traced array was handed to NumPy or to other code that needs its numbers.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.jit(lambda x: x.tobytes())(1.0)
+        Traceback (most recent call last):
+            ...
+        gradix.errors.TracerArrayConversionError: The numpy.ndarray conversion method ...
+    """
 
     def __init__(self, tracer):
         super().__init__(
@@ -105,7 +140,15 @@ class TracerArrayConversionError(JAXTypeError):
 
 
 class TracerIntegerConversionError(JAXTypeError):
-    """A traced array was used as a Python integer: to index a list, as a length, in `range`."""
+    """A traced array was used as a Python integer: to index a list, as a length, in `range`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.jit(lambda n: [0.0] * n)(3)
+        Traceback (most recent call last):
+            ...
+        gradix.errors.TracerIntegerConversionError: The __index__() method was called on traced array ...
+    """
 
     def __init__(self, tracer):
         super().__init__(
@@ -138,6 +181,16 @@ class UnexpectedTracerError(JAXTypeError):
     Args:
         msg: the message, or the leaked tracer.
         use: what the tracer was used for, if `msg` is a tracer.
+
+    Example:
+        >>> import gradix
+        >>> kept = []
+        >>> _ = gradix.jit(lambda x: kept.append(x))(1.0)
+        >>> try:
+        ...     kept[0] + 1
+        ... except gradix.errors.UnexpectedTracerError:
+        ...     print("it is used after the function returned")
+        it is used after the function returned
     """
 
     def __init__(self, msg, use: str = ""):

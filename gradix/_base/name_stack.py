@@ -132,7 +132,15 @@ used: list[bool] = []
 
 
 def current_names() -> NameStack:
-    """The names around the current operation of this thread."""
+    """The names around the current operation of this thread.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import source_info_util as source
+        >>> with gradix.named_scope("block"):
+        ...     print(source.current_name_stack())
+        block
+    """
     return _names.stack
 
 

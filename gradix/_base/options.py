@@ -318,3 +318,18 @@ CONTEXT_MANAGERS = {
         "allow, log or disallow transfers from the host to a device",
     ),
 }
+
+# What the examples of context managers set; the others are switched on.
+SHOWN = {
+    "array_garbage_collection_guard": "log",
+    "default_device": "cpu",
+    "default_matmul_precision": "highest",
+    "default_prng_impl": "rbg",
+    "explicit_x64": "error",
+    "legacy_prng_key": "error",
+    "numpy_dtype_promotion": "strict",
+    "numpy_rank_promotion": "raise",
+    "transfer_guard_device_to_device": "disallow",
+    "transfer_guard_device_to_host": "log",
+    "transfer_guard_host_to_device": "disallow",
+}

@@ -39,7 +39,12 @@ def _is_inside(filename: str) -> bool:
 
 
 def exclude(path: str) -> None:
-    """Count the frames of another library's file or folder as inside, so that places skip them."""
+    """Count the frames of another library's file or folder as inside, so that places skip them.
+
+    Example:
+        >>> from gradix.extend import source_info_util as source
+        >>> source.register_exclusion("/path/of/a/library")
+    """
     _excluded.append(os.path.abspath(path))
     _inside.clear()
 
@@ -143,6 +148,11 @@ def current(depth: int = 1) -> SourcePlace:
     """The innermost place outside of this package that led here, with the names around it.
 
     Callers that know the first frames to be of this package skip them with a larger `depth`.
+
+    Example:
+        >>> from gradix.extend import source_info_util as source
+        >>> source.current() is not None
+        True
     """
     frame = sys._getframe(depth)
     known = _inside

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradix._control.call import jit_p
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
 from gradix._core.primitive import Primitive
@@ -50,8 +52,14 @@ class LibraryCall(Primitive):
         return jit_p.batch(axis, args, axes, **_renamed(call_jaxpr, name))
 
 
-def call_impl(f, *args, **params):
-    """Call a wrapped function directly."""
+def call_impl(f: Any, *args: Any, **params: Any) -> Any:
+    """Call a wrapped function directly.
+
+    Example:
+        >>> from gradix.extend import core, linear_util
+        >>> core.call_impl(linear_util.wrap_init(lambda x: x + 1), 2)
+        3
+    """
     return f.call_wrapped(*args)
 
 

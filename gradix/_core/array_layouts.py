@@ -82,6 +82,11 @@ class Format:
     Raises:
         TypeError: `layout` is not a `Layout`, or `sharding` is not a Sharding.
         ValueError: a layout is given without a sharding.
+
+    Example:
+        >>> from gradix.experimental.layout import Format
+        >>> Format().sharding is None
+        True
     """
 
     layout: Layout | AutoLayout | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +15,20 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_param
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown, state
 
+if TYPE_CHECKING:
+    pass
+
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Check that variables are defined once, before their uses, and equations are well typed.
 
     Raises:
         JaxprTypeError: the program violates this.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> core.check_jaxpr(gradix.make_jaxpr(lambda x: 2 * x)(1.0).jaxpr)
     """
     program = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
     known: dict[Any, Any] = {}
@@ -67,8 +76,17 @@ def _check_equation(eqn, known) -> None:
         )
 
 
-def is_concrete(x) -> bool:
-    """Whether the numbers of a value are known: it is no tracer, or one of derivatives alone."""
+def is_concrete(x: Any) -> bool:
+    """Whether the numbers of a value are known: it is no tracer, or one of derivatives alone.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> known = []
+        >>> _ = gradix.jit(lambda x: known.append(core.is_concrete(x)))(1.0)
+        >>> known, core.is_concrete(1.0)
+        ([False], True)
+    """
     return not isinstance(_without_derivatives(x), Tracer)
 
 
@@ -79,11 +97,17 @@ def _without_derivatives(x):
     return x
 
 
-def concrete_or_error(force, val, context: str = ""):
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
     """Apply `force`, such as `int`, to a value that must be known while the program is traced.
 
     Raises:
         ConcretizationTypeError: the value is traced; `context` is added to the message.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import core
+        >>> core.concrete_or_error(int, jnp.int32(3), "The number of steps must be known.")
+        3
     """
     val = _without_derivatives(val)
     if is_unknown(val):
@@ -91,8 +115,14 @@ def concrete_or_error(force, val, context: str = ""):
     return val if force is None else force(val)
 
 
-def valid_jaxtype(x) -> bool:
-    """Whether `x` is an array or converts to one."""
+def valid_jaxtype(x: Any) -> bool:
+    """Whether `x` is an array or converts to one.
+
+    Example:
+        >>> from gradix import core
+        >>> core.valid_jaxtype(1.5), core.valid_jaxtype("text")
+        (True, False)
+    """
     if not is_array_like(x):
         return False
     try:
@@ -102,8 +132,15 @@ def valid_jaxtype(x) -> bool:
     return True
 
 
-def primal_dtype_to_tangent_dtype(primal_dtype):
-    """The dtype of derivatives with respect to values of `primal_dtype`: itself, or float0."""
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of derivatives with respect to values of `primal_dtype`: itself, or float0.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix import core
+        >>> [core.primal_dtype_to_tangent_dtype(np.dtype(t)) for t in ("float32", "int32")]
+        [dtype('float32'), dtype([('float0', 'V')])]
+    """
     if (
         isinstance(primal_dtype, dtypes.ExtendedDType)
         or np.dtype(primal_dtype) not in dtypes.INEXACT
@@ -112,8 +149,15 @@ def primal_dtype_to_tangent_dtype(primal_dtype):
     return np.dtype(primal_dtype)
 
 
-def is_constant_dim(d) -> bool:
-    """Whether a dimension is a number, not symbolic."""
+def is_constant_dim(d: Any) -> bool:
+    """Whether a dimension is a number, not symbolic.
+
+    Example:
+        >>> from gradix import core, export
+        >>> n, = export.symbolic_shape("n")
+        >>> core.is_constant_dim(3), core.is_constant_dim(n)
+        (True, False)
+    """
     try:
         operator.index(d)
     except (TypeError, ValueError):
@@ -121,18 +165,38 @@ def is_constant_dim(d) -> bool:
     return not isinstance(d, Array)
 
 
-def is_constant_shape(shape) -> bool:
-    """Whether all sizes of a shape are numbers, and none is symbolic."""
+def is_constant_shape(shape: Sequence[Any]) -> bool:
+    """Whether all sizes of a shape are numbers, and none is symbolic.
+
+    Example:
+        >>> from gradix import core, export
+        >>> core.is_constant_shape((2, 3)), core.is_constant_shape(export.symbolic_shape("n, 3"))
+        (True, False)
+    """
     return all(is_constant_dim(d) for d in shape)
 
 
-def max_dim(d1, d2):
-    """The larger of two dimensions."""
+def max_dim(d1: Any, d2: Any) -> Any:
+    """The larger of two dimensions.
+
+    Example:
+        >>> from gradix import core, export
+        >>> n, = export.symbolic_shape("n", constraints=["n >= 4"])
+        >>> core.max_dim(2, 3), core.max_dim(n, 3)
+        (3, n)
+    """
     return d1 if d1 is d2 or (d1 >= d2) else d2
 
 
-def min_dim(d1, d2):
-    """The smaller of two dimensions."""
+def min_dim(d1: Any, d2: Any) -> Any:
+    """The smaller of two dimensions.
+
+    Example:
+        >>> from gradix import core, export
+        >>> n, = export.symbolic_shape("n", constraints=["n >= 4"])
+        >>> core.min_dim(2, 3), core.min_dim(n, 3)
+        (2, 3)
+    """
     return d1 if d1 is d2 or (d1 <= d2) else d2
 
 
@@ -147,17 +211,50 @@ def trace_state_clean() -> bool:
 
 
 def am_i_under_a_jit() -> bool:
-    """Whether operations are recorded into a program now."""
+    """Whether operations are recorded into a program now.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> seen = []
+        >>> _ = gradix.jit(lambda x: seen.append(core.unsafe_am_i_under_a_jit_DO_NOT_USE()))(1.0)
+        >>> seen, core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+        ([True], False)
+    """
     return state.stage is not None
 
 
 def am_i_under_a_vmap() -> bool:
-    """Whether a named axis is bound now."""
+    """Whether a named axis is bound now.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix import core
+        >>> seen = []
+        >>> def f(x):
+        ...     seen.append(core.nonempty_axis_env_DO_NOT_USE())
+        ...     return x
+        >>> _ = gradix.vmap(f, axis_name="i")(jnp.ones(2))
+        >>> seen
+        [True]
+    """
     return bool(state.axes)
 
 
 def axis_names() -> list:
-    """The named axes bound now."""
+    """The named axes bound now.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix import core
+        >>> seen = []
+        >>> def f(x):
+        ...     seen.append(core.unsafe_get_axis_names_DO_NOT_USE())
+        ...     return x
+        >>> _ = gradix.vmap(f, axis_name="i")(jnp.ones(2))
+        >>> seen
+        [['i']]
+    """
     return list(state.axes)
 
 
@@ -180,11 +277,33 @@ class OpaqueTraceState:
         return hash((self._key[0], id(self._key[1])))
 
 
-def get_opaque_trace_state(convention=None) -> OpaqueTraceState:
-    """A token of the active traces; comparing tokens shows whether the traces are the same."""
+def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
+    """A token of the active traces; comparing tokens shows whether the traces are the same.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> outside = core.get_opaque_trace_state()
+        >>> same = []
+        >>> @gradix.jit
+        ... def f(x):
+        ...     same.append(core.get_opaque_trace_state() == outside)
+        ...     return x
+        >>> _ = f(1.0)
+        >>> same, core.get_opaque_trace_state() == outside
+        ([False], True)
+    """
     return OpaqueTraceState()
 
 
-def gensym():
-    """A function that makes a new variable of the type it is given."""
+def gensym() -> Any:
+    """A function that makes a new variable of the type it is given.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> new = core.gensym()
+        >>> new(gradix.typeof(1.0)).aval
+        ShapedArray(float32[], weak_type=True)
+    """
     return Var

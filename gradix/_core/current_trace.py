@@ -26,11 +26,16 @@ class TraceTag:
 _eval = EvalTrace()
 
 
-def find_top_trace(xs=()) -> Trace:
+def find_top_trace(xs: Any = ()) -> Trace:
     """The trace that interprets an operation on these operands; an `EvalTrace` if none does.
 
     Args:
         xs: the operands.
+
+    Example:
+        >>> from gradix import core
+        >>> type(core.find_top_trace([1.0])).__name__
+        'EvalTrace'
     """
     traces = [x._trace for x in xs if isinstance(x, Tracer)]
     return max([*traces, state.stage or _eval], key=lambda t: t.level)
@@ -81,7 +86,21 @@ class set_current_trace:
 
 
 class take_current_trace:
-    """Context manager that suspends the current trace and returns it; operations run at once."""
+    """Context manager that suspends the current trace and returns it; operations run at once.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import core
+        >>> known = []
+        >>> @gradix.jit
+        ... def f(x):
+        ...     with core.take_current_trace():
+        ...         known.append(float(gradix.numpy.sin(0.0)))
+        ...     return x
+        >>> _ = f(1.0)
+        >>> known
+        [0.0]
+    """
 
     def __init__(self):
         self.saved: list[tuple] = []

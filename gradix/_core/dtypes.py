@@ -79,7 +79,7 @@ def _canonical_table(x64: bool) -> dict:
 _CANONICAL = _canonical_table(False), _canonical_table(True)  # indexed by the option jax_enable_x64
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype at the width in force: 64-bit dtypes become 32-bit ones unless x64 is enabled.
 
     Args:
@@ -272,7 +272,7 @@ def dtype_of(x: Any):
     return dtype
 
 
-def dtype(value: Any, /):
+def dtype(value: Any, /) -> Any:
     """The dtype of arrays that are made from a value, or with a dtype.
 
     Args:
@@ -359,7 +359,7 @@ def promote(*avals_or_dtypes: Any) -> tuple[Any, bool]:
     return promote_all([_operand(x) for x in avals_or_dtypes], promotion_mode())
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False):
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype of an operation on these arrays, numbers and dtypes.
 
     Args:

@@ -16,7 +16,15 @@ _counter = count()
 
 
 class Var:
-    """A name in a jaxpr, with its type."""
+    """A name in a jaxpr, with its type.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import core
+        >>> program = gradix.make_jaxpr(lambda x: 2 * x)(1.0).jaxpr
+        >>> isinstance(program.invars[0], core.Var), program.invars[0].aval
+        (True, ShapedArray(float32[], weak_type=True))
+    """
 
     __slots__ = ("aval", "count")
 
@@ -32,7 +40,15 @@ class Var:
 
 
 class DropVar(Var):
-    """A result that is not used; it is printed as `_`."""
+    """A result that is not used; it is printed as `_`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> program = gradix.make_jaxpr(lambda x: gradix.lax.top_k(x, 1)[0])(gradix.numpy.ones(3))
+        >>> [isinstance(v, core.DropVar) for v in program.eqns[0].outvars]
+        [False, True]
+    """
 
     __slots__ = ()
 
@@ -54,7 +70,15 @@ def inherit(tracers, invars) -> None:
 
 
 class Literal:
-    """A scalar written into the program."""
+    """A scalar written into the program.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import core
+        >>> eqn, = gradix.make_jaxpr(lambda x: 2 * x)(1.0).eqns
+        >>> [v.val for v in eqn.invars if isinstance(v, core.Literal)]
+        [Array(2., dtype=float32, weak_type=True)]
+    """
 
     __slots__ = ("val", "aval")
 
@@ -83,7 +107,14 @@ class JaxprEqnContext:
 
 
 class JaxprEqn:
-    """One application of a primitive: `outvars = primitive[params] invars`."""
+    """One application of a primitive: `outvars = primitive[params] invars`.
+
+    Example:
+        >>> import gradix
+        >>> eqn, = gradix.make_jaxpr(lambda x: 2 * x)(1.0).eqns
+        >>> eqn.primitive.name, len(eqn.invars), eqn.outvars[0].aval
+        ('mul', 2, ShapedArray(float32[], weak_type=True))
+    """
 
     __slots__ = ("primitive", "invars", "outvars", "params", "effects", "source")
 
@@ -110,7 +141,13 @@ class JaxprEqn:
 
 
 def new_jaxpr_eqn(
-    invars, outvars, primitive, params, effects, source_info=None, ctx=None
+    invars: Any,
+    outvars: Any,
+    primitive: Any,
+    params: Any,
+    effects: Any,
+    source_info: Any = None,
+    ctx: Any = None,
 ) -> JaxprEqn:
     """An equation made of its parts; `ctx` is accepted and ignored."""
     return JaxprEqn(primitive, list(invars), list(outvars), params, effects, source_info)
@@ -124,6 +161,11 @@ class DebugInfo:
         func_src_info: the name of the function, and " at " its file and line.
         arg_names: the names of the leaves of its arguments.
         result_paths: the names of the leaves of its results.
+
+    Example:
+        >>> import gradix
+        >>> gradix.make_jaxpr(lambda x, y: x)(1.0, 2.0).jaxpr.debug_info.arg_names
+        ('x', 'y')
     """
 
     __slots__ = ("name", "arg_names", "place", "result_paths", "_traced_for")
@@ -170,7 +212,14 @@ no_debug = DebugInfo()
 
 
 class Jaxpr:
-    """A program: `eqns` compute `outvars` from the inputs, `constvars` and then `invars`."""
+    """A program: `eqns` compute `outvars` from the inputs, `constvars` and then `invars`.
+
+    Example:
+        >>> import gradix
+        >>> program = gradix.make_jaxpr(lambda x: 2 * x)(1.0).jaxpr
+        >>> len(program.invars), [eqn.primitive.name for eqn in program.eqns]
+        (1, ['mul'])
+    """
 
     __slots__ = (
         "constvars",
@@ -212,7 +261,14 @@ class Jaxpr:
 
 
 class ClosedJaxpr:
-    """A jaxpr with the values of its `constvars`."""
+    """A jaxpr with the values of its `constvars`.
+
+    Example:
+        >>> import gradix
+        >>> program = gradix.make_jaxpr(lambda x: 2 * x)(1.0)
+        >>> type(program).__name__, program.in_avals
+        ('ClosedJaxpr', [ShapedArray(float32[], weak_type=True)])
+    """
 
     __slots__ = ("jaxpr", "consts", "__weakref__")
 
@@ -263,8 +319,16 @@ def closed(jaxpr: Jaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr, ())
 
 
-def subjaxprs(jaxpr: Jaxpr):
-    """The programs held in the parameters of a program's equations."""
+def subjaxprs(jaxpr: Jaxpr) -> Any:
+    """The programs held in the parameters of a program's equations.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import core
+        >>> program = gradix.make_jaxpr(gradix.jit(lambda x: x + 1))(1.0).jaxpr
+        >>> len(list(core.subjaxprs(program)))
+        1
+    """
     for eqn in jaxpr.eqns:
         yield from jaxprs_in_params(eqn.params)
 
@@ -307,8 +371,16 @@ def fold(jaxpr: Jaxpr, consts, args, apply: Callable[[JaxprEqn, list], Any]) -> 
     return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
-def jaxprs_in_params(params):
-    """The programs that the parameters of an equation hold, alone or in tuples and lists."""
+def jaxprs_in_params(params: Any) -> Any:
+    """The programs that the parameters of an equation hold, alone or in tuples and lists.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> call, = gradix.make_jaxpr(gradix.jit(lambda x: x + 1))(1.0).eqns
+        >>> len(list(core.jaxprs_in_params(call.params)))
+        1
+    """
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):

@@ -22,6 +22,12 @@ class AxisType(enum.Enum):
 
     `Auto`: the compiler decides. `Explicit`: the types of arrays state it. `Manual`: the user
     decides, within `shard_map`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.sharding import AxisType
+        >>> gradix.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,)).axis_types
+        (Auto,)
     """
 
     Auto = enum.auto()

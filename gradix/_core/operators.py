@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from gradix._core.array_interface import ArrayMembers as _Members
 else:
     _Members = object
@@ -65,6 +67,10 @@ class Array(_Members):
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]  # None makes isinstance(x, Hashable) false
     aval: Any
+
+    if TYPE_CHECKING:
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
 
     def __init_subclass__(cls, **kw):
         super().__init_subclass__(**kw)

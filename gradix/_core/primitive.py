@@ -15,7 +15,14 @@ from gradix._core.keys import typed_items
 
 
 class Linear:
-    """Marks a linear operand in a transpose rule, which must return its cotangent."""
+    """Marks a linear operand in a transpose rule, which must return its cotangent.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import ad
+        >>> ad.UndefinedPrimal(gradix.typeof(1.0)).aval
+        ShapedArray(float32[], weak_type=True)
+    """
 
     __slots__ = ("aval",)
 

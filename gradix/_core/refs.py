@@ -7,7 +7,7 @@ binds the program writes it back. So transformations and the compiler need not k
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,18 @@ from gradix._core.array import as_array
 from gradix._core.aval import AbstractValue, ShapedArray
 from gradix._core.trace import LEAKED, Trace, Tracer, state
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 
 class AbstractRef(AbstractValue):
-    """The type of a `Ref`, with the type of the array that it holds."""
+    """The type of a `Ref`, with the type of the array that it holds.
+
+    Example:
+        >>> import gradix
+        >>> gradix.typeof(gradix.new_ref(gradix.numpy.ones(2)))
+        Ref{float32[2]}
+    """
 
     __slots__ = ("inner_aval", "memory_space", "kind")
     place = None
@@ -329,7 +338,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     return Ref(AbstractRef(value.aval, memory_space, kind), value)
 
 
-def empty_ref(ty, memory_space=None) -> Ref:
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A mutable array of a type, whose first value is zeros.
 
     Example:
@@ -340,7 +349,7 @@ def empty_ref(ty, memory_space=None) -> Ref:
     return new_ref(np.zeros(ty.shape, ty.dtype), memory_space=memory_space)
 
 
-def freeze(ref: Ref):
+def freeze(ref: Ref) -> Any:
     """The value of a ref, which may not be used after that.
 
     Example:
@@ -386,7 +395,7 @@ def _check_ref(name: str, ref) -> None:
         )
 
 
-def get(ref: Ref, idx=None):
+def get(ref: Ref, idx: Any = None) -> Any:
     """The value of a ref at an index: `ref[idx]`; None is the whole array.
 
     Raises:
@@ -401,7 +410,7 @@ def get(ref: Ref, idx=None):
     return ref.read() if _is_whole(idx) else ref.part(idx)
 
 
-def set(ref: Ref, idx, value) -> None:
+def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
     """Write to a ref at an index, as `ref[idx] = value` does; see `swap` for the arguments.
 
     Example:
@@ -414,7 +423,9 @@ def set(ref: Ref, idx, value) -> None:
     swap(ref, idx, value, "ref_set", False)
 
 
-def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: bool = True):
+def swap(
+    ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "ref_swap", _wants_old: bool = True
+) -> Any:
     """Write to a ref at an index, and return the old value there.
 
     Args:
@@ -439,7 +450,7 @@ def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: boo
     return old
 
 
-def addupdate(ref: Ref, idx, x) -> None:
+def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     """Add to a ref at an index; see `swap` for the arguments.
 
     Example:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
 
 _INTEGERS = ("int2", "int4", "int8", "int16", "int32", "int64")
 _SMALL_FLOATS = (
@@ -226,7 +229,7 @@ _BITS = {d: int(d.name.removeprefix("u").removeprefix("int")) for d in NARROW_IN
 }
 
 
-def itemsize_bits(dtype) -> int:
+def itemsize_bits(dtype: DTypeLike) -> int:
     """The number of bits of one element: 4 for int4, 8 for bool.
 
     Raises:

@@ -373,7 +373,14 @@ class Placement:
 
 
 class Shard:
-    """The part of an array on one device: `data`, its `index` in the whole, and the `device`."""
+    """The part of an array on one device: `data`, its `index` in the whole, and the `device`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> shard, = jnp.arange(3).addressable_shards
+        >>> shard.index, shard.data
+        ((slice(None, None, None),), Array([0, 1, 2], dtype=int32))
+    """
 
     __slots__ = ("device", "index", "data", "replica_id")
 

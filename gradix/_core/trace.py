@@ -22,7 +22,16 @@ LEAKED = 1 << 40
 
 
 class Tracer(Array):
-    """Stands for an array while a transformation runs the user's function."""
+    """Stands for an array while a transformation runs the user's function.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> seen = []
+        >>> _ = gradix.jit(lambda x: seen.append(isinstance(x, core.Tracer)))(1.0)
+        >>> seen, isinstance(1.0, core.Tracer)
+        ([True], False)
+    """
 
     __slots__ = ("_trace", "aval")  # the underscore is needed: arrays have a method `trace`
     # whether Python may read the value, as under jit(f, specialize=True)

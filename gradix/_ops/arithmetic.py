@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from gradix._ops.rounding import (
     floor,
 )
 from gradix._ops.select import choose as select_n
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
 
 # -- host rules that differ from NumPy's ufuncs ----------------------------------------------------
 
@@ -321,7 +325,7 @@ integer_pow_p = _IntegerPow(
 )
 
 
-def add(x, y) -> Array:
+def add(x: ArrayLike, y: ArrayLike) -> Array:
     """`x + y`, elementwise, for operands of one dtype; `y` may be a Python number.
 
     Raises:
@@ -335,7 +339,7 @@ def add(x, y) -> Array:
     return bind(add_p, operands("add", x, y), {})
 
 
-def sub(x, y) -> Array:
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """`x - y`, elementwise, for operands of one dtype.
 
     Example:
@@ -346,7 +350,7 @@ def sub(x, y) -> Array:
     return bind(sub_p, operands("sub", x, y), {})
 
 
-def mul(x, y, *, out_dtype=None) -> Array:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """`x · y`, elementwise, for operands of one dtype.
 
     Args:
@@ -367,7 +371,7 @@ def mul(x, y, *, out_dtype=None) -> Array:
     )
 
 
-def div(x, y) -> Array:
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """`x / y`, elementwise; integers are divided toward zero, and by zero give -1 (all bits set).
 
     Example:
@@ -378,7 +382,7 @@ def div(x, y) -> Array:
     return bind(div_p, operands("div", x, y), {})
 
 
-def rem(x, y) -> Array:
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainder of `x / y` with the sign of `x`; an integer modulo zero is itself.
 
     Example:
@@ -389,7 +393,7 @@ def rem(x, y) -> Array:
     return bind(rem_p, operands("rem", x, y), {})
 
 
-def max(x, y) -> Array:
+def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The larger of `x` and `y`, elementwise; NaN if either is.
 
     Example:
@@ -400,7 +404,7 @@ def max(x, y) -> Array:
     return bind(max_p, operands("max", x, y), {})
 
 
-def min(x, y) -> Array:
+def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The smaller of `x` and `y`, elementwise; NaN if either is.
 
     Example:
@@ -411,7 +415,7 @@ def min(x, y) -> Array:
     return bind(min_p, operands("min", x, y), {})
 
 
-def sign(x) -> Array:
+def sign(x: ArrayLike) -> Array:
     """-1, 0 or 1 by the sign of `x`; `x / |x|` for complex numbers.
 
     Example:
@@ -422,7 +426,7 @@ def sign(x) -> Array:
     return bind(sign_p, operands("sign", x), {})
 
 
-def abs(x) -> Array:
+def abs(x: ArrayLike) -> Array:
     """`|x|`, elementwise; real for complex `x`.
 
     Example:
@@ -433,7 +437,7 @@ def abs(x) -> Array:
     return bind(abs_p, operands("abs", x), {})
 
 
-def square(x) -> Array:
+def square(x: ArrayLike) -> Array:
     """`x²`, elementwise.
 
     Example:
@@ -444,7 +448,7 @@ def square(x) -> Array:
     return bind(square_p, operands("square", x), {})
 
 
-def integer_pow(x, y: int) -> Array:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """`xʸ` for a Python integer `y`, by repeated squaring.
 
     Raises:
@@ -465,7 +469,7 @@ def integer_pow(x, y: int) -> Array:
     return bind(integer_pow_p, (x,), {"y": y})
 
 
-def reciprocal(x) -> Array:
+def reciprocal(x: ArrayLike) -> Array:
     """`1 / x`, elementwise.
 
     Example:

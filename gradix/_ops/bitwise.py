@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import ml_dtypes
 import numpy as np
 
@@ -11,6 +13,9 @@ from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
 from gradix._ops.operands import operands
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 class _Bits(NonDifferentiable, Elementwise):
@@ -127,7 +132,7 @@ clz_p = _Bits("clz", _host_clz, hlo="count_leading_zeros", dtypes=INTEGER)
 mulhi_p = _Bits("mulhi", _host_mulhi, hlo=_emit_mulhi, dtypes=INTEGER)
 
 
-def bitwise_not(x) -> Array:
+def bitwise_not(x: ArrayLike) -> Array:
     """The bits of `x` flipped; for booleans, its negation.
 
     Example:
@@ -138,7 +143,7 @@ def bitwise_not(x) -> Array:
     return bind(not_p, operands("bitwise_not", x), {})
 
 
-def bitwise_and(x, y) -> Array:
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits set in both.
 
     Example:
@@ -149,7 +154,7 @@ def bitwise_and(x, y) -> Array:
     return bind(and_p, operands("bitwise_and", x, y), {})
 
 
-def bitwise_or(x, y) -> Array:
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits set in either.
 
     Example:
@@ -160,7 +165,7 @@ def bitwise_or(x, y) -> Array:
     return bind(or_p, operands("bitwise_or", x, y), {})
 
 
-def bitwise_xor(x, y) -> Array:
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits set in one of both.
 
     Example:
@@ -171,7 +176,7 @@ def bitwise_xor(x, y) -> Array:
     return bind(xor_p, operands("bitwise_xor", x, y), {})
 
 
-def shift_left(x, y) -> Array:
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved up by `y`; 0 when `y` reaches the width.
 
     Example:
@@ -182,7 +187,7 @@ def shift_left(x, y) -> Array:
     return bind(shift_left_p, operands("shift_left", x, y), {})
 
 
-def shift_right_arithmetic(x, y) -> Array:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved down by `y`, the sign bit repeated.
 
     Example:
@@ -193,7 +198,7 @@ def shift_right_arithmetic(x, y) -> Array:
     return bind(shift_right_arithmetic_p, operands("shift_right_arithmetic", x, y), {})
 
 
-def shift_right_logical(x, y) -> Array:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits of `x` moved down by `y`, zeros entering.
 
     Example:
@@ -204,7 +209,7 @@ def shift_right_logical(x, y) -> Array:
     return bind(shift_right_logical_p, operands("shift_right_logical", x, y), {})
 
 
-def population_count(x) -> Array:
+def population_count(x: ArrayLike) -> Array:
     """How many bits of `x` are set.
 
     Example:
@@ -215,7 +220,7 @@ def population_count(x) -> Array:
     return bind(population_count_p, operands("population_count", x), {})
 
 
-def clz(x) -> Array:
+def clz(x: ArrayLike) -> Array:
     """How many of the highest bits of `x` are zero.
 
     Example:
@@ -226,7 +231,7 @@ def clz(x) -> Array:
     return bind(clz_p, operands("clz", x), {})
 
 
-def mulhi(x, y, /) -> Array:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The high half of the bits of `x · y`: for n bits, `x · y >> n` of the exact product.
 
     Args:

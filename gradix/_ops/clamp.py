@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._core import dtypes
@@ -18,6 +20,9 @@ from gradix._ops.comparison import gt, lt
 from gradix._ops.families import spread
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 class Clamp(Primitive):
@@ -112,7 +117,7 @@ def _bound(size, bound, a, x, axis):
 clamp_p = Clamp("clamp")
 
 
-def clamp(min, x, max) -> Array:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """`x` with elements below `min` raised to it, and those above `max` lowered to it.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEYS, NUMERIC, KeyType
@@ -10,6 +12,9 @@ from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
 from gradix._ops.operands import operands
 from gradix._ops.random.storage import emit_halves, halves, is_wide
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _BOOL = np.dtype(bool)
 
@@ -121,7 +126,7 @@ is_finite_p = _IsFinite(
 )
 
 
-def eq(x, y) -> Array:
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """`x == y`, elementwise, as booleans.
 
     Example:
@@ -133,7 +138,7 @@ def eq(x, y) -> Array:
     return bind(eq_keys_p if _is_wide_key(x.aval.dtype) else eq_p, (x, y), {})
 
 
-def ne(x, y) -> Array:
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """`x != y`, elementwise, as booleans.
 
     Example:
@@ -145,7 +150,7 @@ def ne(x, y) -> Array:
     return bind(ne_keys_p if _is_wide_key(x.aval.dtype) else ne_p, (x, y), {})
 
 
-def lt(x, y) -> Array:
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """`x < y`, elementwise, as booleans.
 
     Example:
@@ -156,7 +161,7 @@ def lt(x, y) -> Array:
     return bind(lt_p, operands("lt", x, y), {})
 
 
-def le(x, y) -> Array:
+def le(x: ArrayLike, y: ArrayLike) -> Array:
     """`x <= y`, elementwise, as booleans.
 
     Example:
@@ -167,7 +172,7 @@ def le(x, y) -> Array:
     return bind(le_p, operands("le", x, y), {})
 
 
-def gt(x, y) -> Array:
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """`x > y`, elementwise, as booleans.
 
     Example:
@@ -178,7 +183,7 @@ def gt(x, y) -> Array:
     return bind(gt_p, operands("gt", x, y), {})
 
 
-def ge(x, y) -> Array:
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """`x >= y`, elementwise, as booleans.
 
     Example:
@@ -189,7 +194,7 @@ def ge(x, y) -> Array:
     return bind(ge_p, operands("ge", x, y), {})
 
 
-def is_finite(x) -> Array:
+def is_finite(x: ArrayLike) -> Array:
     """Whether `x` is neither infinite nor NaN.
 
     Example:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._core.array import scalar_array
@@ -12,6 +14,9 @@ from gradix._core.primitive import Linear, MeshTraits, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, linear_unary
 from gradix._ops.operands import operands, scalar_like
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 # the float dtypes that have a complex dtype of the same precision
 WIDE_FLOAT = frozenset([np.dtype("float32"), np.dtype("float64")])
@@ -90,7 +95,7 @@ conj_p = _Conj(
 )
 
 
-def neg(x) -> Array:
+def neg(x: ArrayLike) -> Array:
     """`-x`, elementwise.
 
     Example:
@@ -101,7 +106,7 @@ def neg(x) -> Array:
     return bind(neg_p, operands("neg", x), {})
 
 
-def real(x) -> Array:
+def real(x: ArrayLike) -> Array:
     """The real part of complex `x`.
 
     Example:
@@ -112,7 +117,7 @@ def real(x) -> Array:
     return bind(real_p, operands("real", x), {})
 
 
-def imag(x) -> Array:
+def imag(x: ArrayLike) -> Array:
     """The imaginary part of complex `x`.
 
     Example:
@@ -123,7 +128,7 @@ def imag(x) -> Array:
     return bind(imag_p, operands("imag", x), {})
 
 
-def complex(x, y) -> Array:
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """`x + i·y` of two real arrays.
 
     Example:
@@ -134,7 +139,7 @@ def complex(x, y) -> Array:
     return bind(complex_p, operands("complex", x, y), {})
 
 
-def conj(x) -> Array:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate; a real `x` becomes complex.
 
     Example:

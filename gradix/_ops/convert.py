@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from gradix._ops.basis import transpose as permute
 from gradix._ops.canonicalization import memoised
 from gradix._ops.families import Elementwise, NonDifferentiable, Structural
 from gradix._ops.operands import arrays, as_operand
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
 
 # -- convert_element_type --------------------------------------------------------------------------
 
@@ -262,7 +266,7 @@ def convert(x, dtype, weak_type: bool = False):
     return bind(convert_element_type_p, (x,), {"new_dtype": dtype, "weak_type": weak_type})
 
 
-def convert_element_type(operand, new_dtype) -> Array:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """`operand` with its elements converted to `new_dtype`.
 
     Floats become integers by truncation; NaN becomes 0, and values out of range become the nearest
@@ -297,7 +301,7 @@ def _wrapped(x: int, dtype) -> int:
     return (x - low) % span + low
 
 
-def bitcast_convert_type(operand, new_dtype) -> Array:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of `operand` read as elements of `new_dtype`.
 
     A wider dtype joins the elements of the last axis, a narrower one adds an axis.
@@ -315,7 +319,7 @@ def bitcast_convert_type(operand, new_dtype) -> Array:
     )
 
 
-def reduce_precision(operand, exponent_bits: int, mantissa_bits: int) -> Array:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """`operand` rounded to floats of `exponent_bits` and `mantissa_bits`, in its own dtype.
 
     Args:

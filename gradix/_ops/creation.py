@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +21,11 @@ from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import arrays
 from gradix._ops.sharding import divided
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, Shape, Size
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec, Sharding
 
 
 class _Nullary(NonDifferentiable, Primitive):
@@ -89,7 +96,7 @@ class Empty(_Nullary):
 iota_p, empty_p = Iota("iota"), Empty("empty")
 
 
-def iota(dtype, size: int) -> Array:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, ..., size - 1.
 
     Example:
@@ -100,7 +107,13 @@ def iota(dtype, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None) -> Array:
+def broadcasted_iota(
+    dtype: DTypeLike,
+    shape: Sequence[Size],
+    dimension: int,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """An array of `shape` holding each element's position along the axis `dimension`.
 
     Args:
@@ -122,7 +135,13 @@ def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None) -> Arra
     )
 
 
-def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
+def full(
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: Sharding | None = None,
+) -> Array:
     """An array of `shape` in which every element is the scalar `fill_value`.
 
     Args:
@@ -183,7 +202,13 @@ def _filled(shape, value):
     return bind(broadcast_in_dim_p, (value,), {"shape": shape, "broadcast_dimensions": ()})
 
 
-def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
+def full_like(
+    x: Any,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    sharding: Sharding | None = None,
+) -> Array:
     """An array like `x`, of its shape and dtype unless others are given, filled with a scalar.
 
     Args:
@@ -231,7 +256,9 @@ def zeros_like_array(x):
     return zeros(as_array(x).aval)
 
 
-def empty(shape, dtype, *, out_sharding=None) -> Array:
+def empty(
+    shape: Shape, dtype: DTypeLike, *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """An array of `shape` whose elements are to be set later; here they are zero.
 
     Example:
@@ -248,7 +275,7 @@ def empty(shape, dtype, *, out_sharding=None) -> Array:
     )
 
 
-def stage(x, /) -> Array:
+def stage(x: Any, /) -> Array:
     """A number or NumPy array as a constant of the program that is being traced.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.reduction_identities import highest, lowest
 from gradix._ops.select import choose
 from gradix._ops.transcendental import exp, exp_p
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _WIDE = np.dtype("float32")
 
@@ -291,7 +295,7 @@ def _cumulative(prim, operand, axis, reverse):
     return bind(prim, (x,), {"axis": index(axis), "reverse": bool(reverse)})
 
 
-def cumsum(operand, axis: int = 0, reverse: bool = False) -> Array:
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Sums of the elements up to each place along `axis`; from each place on in `reverse`.
 
     Args:
@@ -308,7 +312,7 @@ def cumsum(operand, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(cumsum_p, operand, axis, reverse)
 
 
-def cumprod(operand, axis: int = 0, reverse: bool = False) -> Array:
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Products of the elements up to each place along `axis`.
 
     Args:
@@ -325,7 +329,7 @@ def cumprod(operand, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(cumprod_p, operand, axis, reverse)
 
 
-def cummax(operand, axis: int = 0, reverse: bool = False) -> Array:
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The largest element up to each place along `axis`.
 
     Args:
@@ -342,7 +346,7 @@ def cummax(operand, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(cummax_p, operand, axis, reverse)
 
 
-def cummin(operand, axis: int = 0, reverse: bool = False) -> Array:
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """The smallest element up to each place along `axis`.
 
     Args:
@@ -359,7 +363,7 @@ def cummin(operand, axis: int = 0, reverse: bool = False) -> Array:
     return _cumulative(cummin_p, operand, axis, reverse)
 
 
-def cumlogsumexp(operand, axis: int = 0, reverse: bool = False) -> Array:
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """`log(sum(exp(x)))` of the elements up to each place along `axis`, without overflow.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,10 @@ from gradix._ops.families import bilinear_jvp
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.sharding import asked, reshard
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._ops.precision import PrecisionLike
 
 _division = lazy_module("gradix._ops.dot_division")
 
@@ -326,7 +330,13 @@ def _axes(name: str, axes) -> tuple:
 
 
 def dot_general(
-    lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: DotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The contraction of two arrays over some axes, batched over others.
 
@@ -399,13 +409,13 @@ _DOT_NUMBERS = {
 
 
 def dot(
-    lhs,
-    rhs,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    dimension_numbers=None,
-    precision=None,
-    preferred_element_type=None,
-    out_sharding=None,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The product of vectors and matrices, or the contraction that `dimension_numbers` describes.
 
@@ -444,7 +454,7 @@ def dot(
     return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type, out_sharding)
 
 
-def batch_matmul(lhs, rhs, precision=None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """The products of two stacks of matrices with equal leading axes.
 
     Args:

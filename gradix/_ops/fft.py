@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from gradix._ops.fft_open import emit_fft, emit_open
 from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _ACCEPTED = frozenset([np.dtype("float32"), np.dtype("float64"), *dtypes.COMPLEX])
 
@@ -156,7 +161,7 @@ def _over(ct, weight: float, lengths):
 fft_p = Fft("fft")
 
 
-def fft(x, fft_type, fft_lengths) -> Array:
+def fft(x: ArrayLike, fft_type: Any, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform over the last axes.
 
     Args:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 
@@ -18,6 +20,9 @@ from gradix._ops.families import Structural
 from gradix._ops.indexing.slicing import slice_in_dim, slice_p
 from gradix._ops.operands import arrays
 from gradix._ops.shape import reshape
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Size
 
 
 def _check_operands(name: str, avals) -> None:
@@ -304,7 +309,7 @@ concatenate_p, split_p, tile_p = Concatenate("concatenate"), Split("split"), Til
 stack_p, unstack_p = Stack("stack"), Unstack("unstack")
 
 
-def concatenate(operands, dimension: int) -> Array:
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """Arrays one after the other along the axis `dimension`.
 
     Args:
@@ -329,7 +334,7 @@ def concatenate(operands, dimension: int) -> Array:
     return bind(concatenate_p, xs, {"dimension": dimension})
 
 
-def split(operand, sizes, axis: int = 0):
+def split(operand: ArrayLike, sizes: Sequence[Size], axis: int = 0) -> list[Array]:
     """`operand` cut along `axis` into pieces of the given `sizes`, which add up to its length.
 
     Args:
@@ -347,7 +352,7 @@ def split(operand, sizes, axis: int = 0):
     return bind(split_p, (operand,), {"sizes": canonical_shape(sizes, "sizes"), "axis": axis})
 
 
-def stack(operands, axis: int = 0) -> Array:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Arrays of one shape and dtype along a new axis.
 
     Raises:
@@ -365,7 +370,7 @@ def stack(operands, axis: int = 0) -> Array:
     return bind(stack_p, xs, {"axis": canonical_axis(axis, xs[0].aval.ndim + 1)})
 
 
-def unstack(x, axis: int = 0):
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along `axis`, as a tuple.
 
     Example:
@@ -377,7 +382,7 @@ def unstack(x, axis: int = 0):
     return tuple(bind(unstack_p, (x,), {"axis": canonical_axis(axis, x.aval.ndim)}))
 
 
-def tile(operand, reps) -> Array:
+def tile(operand: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> Array:
     """`operand` repeated `reps[i]` times along axis i.
 
     Example:

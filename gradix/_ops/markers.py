@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix._base.tree import tree_flatten, tree_unflatten
@@ -14,6 +16,9 @@ from gradix._core.primitive import Linear, Primitive, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import arrays
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 class StopGradient(NonDifferentiable, Primitive):
@@ -286,7 +291,7 @@ after_p = After("after")
 dce_sink_p = Sink("dce_sink")
 
 
-def dce_sink(val, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Mark the arrays of a pytree as used, so that programs keep the equations that compute them.
 
     Args:
@@ -307,7 +312,7 @@ def dce_sink(val, *, prevent_mlir_dce: bool = False) -> None:
     bind(dce_sink_p, arrays("dce_sink", *leaves), {"prevent_mlir_dce": bool(prevent_mlir_dce)})
 
 
-def optimization_barrier(operand, /):
+def optimization_barrier(operand: ArrayLike, /) -> Any:
     """The arrays of a pytree, which the compiler computes before their uses and does not merge.
 
     Example:

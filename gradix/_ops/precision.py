@@ -62,6 +62,12 @@ class DotAlgorithmPreset(enum.Enum):
     """Named algorithms, by operand types, accumulator and number of products.
 
     The CPU ignores these hints.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> lax.dot(jnp.ones(3), jnp.ones(3), precision=lax.DotAlgorithmPreset.F32_F32_F32)
+        Array(3., dtype=float32)
     """
 
     DEFAULT = 1

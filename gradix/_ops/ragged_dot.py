@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradix._core import dtypes
 from gradix._core.operators import Array
@@ -20,6 +20,13 @@ from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
 from gradix._ops.sharding import divided
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+    from gradix._ops.dot import DotDimensionNumbers
+    from gradix._ops.precision import PrecisionLike
 
 
 class RaggedDotDimensionNumbers:
@@ -150,14 +157,14 @@ def _grouped(lhs, sizes, plan: _Plan):
 
 
 def ragged_dot_general(
-    lhs,
-    rhs,
-    group_sizes,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision=None,
-    preferred_element_type=None,
-    group_offset=None,
-    out_sharding=None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The contraction of `dot_general`, with one axis of `lhs` divided into groups.
 
@@ -241,13 +248,13 @@ def _check_contracted(lhs, rhs, lc, rc) -> None:
 
 
 def ragged_dot(
-    lhs,
-    rhs,
-    group_sizes,
-    precision=None,
-    preferred_element_type=None,
-    group_offset=None,
-    out_sharding=None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The rows of `lhs`, in consecutive groups, each of which is multiplied with its own matrix.
 
@@ -296,7 +303,13 @@ def ragged_dot(
 
 
 def scaled_dot(
-    lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The contraction of two arrays that are stored with a scale for each block.
 

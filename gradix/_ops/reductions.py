@@ -5,8 +5,9 @@ The primitive of reduce_sum is in `basis`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,11 @@ from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
 from gradix._ops.shape import squeeze
 from gradix._ops.sharding import divided
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
 _WIDE = np.dtype("float32")
 
@@ -341,7 +347,12 @@ def _whole_axes(x, axes) -> tuple:
     return whole
 
 
-def reduce_sum(operand, axes, *, out_sharding=None) -> Array:
+def reduce_sum(
+    operand: ArrayLike,
+    axes: Sequence[int],
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """The sum over `axes`.
 
     Raises:
@@ -364,7 +375,7 @@ def reduce_sum(operand, axes, *, out_sharding=None) -> Array:
     return _reduce(reduce_sum_p, x, axes)
 
 
-def reduce_prod(operand, axes) -> Array:
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The product over `axes`.
 
     Example:
@@ -376,7 +387,7 @@ def reduce_prod(operand, axes) -> Array:
     return _reduce(reduce_prod_p, operand, axes)
 
 
-def reduce_max(operand, axes) -> Array:
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The largest element over `axes`; NaN if any is, and the dtype's lowest value of no elements.
 
     Example:
@@ -396,7 +407,7 @@ def max_of_numbers(operand, axes):
     return _reduce(reduce_max_p, operand, axes, drops_nan=True)
 
 
-def reduce_min(operand, axes) -> Array:
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The smallest element over `axes`; NaN if any is, the dtype's highest value if there is none.
 
     Example:
@@ -408,7 +419,7 @@ def reduce_min(operand, axes) -> Array:
     return _reduce(reduce_min_p, operand, axes)
 
 
-def reduce_and(operand, axes) -> Array:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Whether all elements over `axes` are true; for integers, the bitwise and.
 
     Example:
@@ -420,7 +431,7 @@ def reduce_and(operand, axes) -> Array:
     return _reduce(reduce_and_p, operand, axes)
 
 
-def reduce_or(operand, axes) -> Array:
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Whether any element over `axes` is true; for integers, the bitwise or.
 
     Example:
@@ -432,7 +443,7 @@ def reduce_or(operand, axes) -> Array:
     return _reduce(reduce_or_p, operand, axes)
 
 
-def reduce_xor(operand, axes) -> Array:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Whether an odd number of elements over `axes` is true; for integers, the bitwise xor.
 
     Example:
@@ -444,7 +455,7 @@ def reduce_xor(operand, axes) -> Array:
     return _reduce(reduce_xor_p, operand, axes)
 
 
-def argmax(operand, axis, index_dtype) -> Array:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The first index of the largest element along `axis`; of the first NaN if there is one.
 
     Args:
@@ -464,7 +475,7 @@ def argmax(operand, axis, index_dtype) -> Array:
     return _arg_reduce(argmax_p, operand, axis, index_dtype)
 
 
-def argmin(operand, axis, index_dtype) -> Array:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The first index of the smallest element along `axis`; of the first NaN if there is one.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.families import ZERO, Elementwise
 from gradix._ops.operands import operands
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 class RoundingMethod(enum.IntEnum):
@@ -40,7 +44,7 @@ ceil_p = Elementwise("ceil", np.ceil, ZERO, hlo="ceil", dtypes=FLOAT)
 round_p = Elementwise("round", _host_round, ZERO, hlo=_lower_round, dtypes=FLOAT)
 
 
-def floor(x) -> Array:
+def floor(x: ArrayLike) -> Array:
     """The largest whole number not above `x`.
 
     Example:
@@ -51,7 +55,7 @@ def floor(x) -> Array:
     return bind(floor_p, operands("floor", x), {})
 
 
-def ceil(x) -> Array:
+def ceil(x: ArrayLike) -> Array:
     """The smallest whole number not below `x`.
 
     Example:
@@ -62,7 +66,7 @@ def ceil(x) -> Array:
     return bind(ceil_p, operands("ceil", x), {})
 
 
-def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO) -> Array:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest whole number; halves away from zero, or to even.
 
     Example:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._core import dtypes
@@ -15,6 +17,9 @@ from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, unbroadcas
 from gradix._ops.canonicalization import memoised
 from gradix._ops.operands import arrays
 from gradix._ops.sharding import summed_like
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _masked(which, x, y):
@@ -157,7 +162,7 @@ def choose(which, *cases):
     return bind(select_n_p, (which, *cases), {})
 
 
-def select_n(which, *cases) -> Array:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """For each element the case that `which` names: 0 or False the first, 1 or True the second, ….
 
     Args:
@@ -186,7 +191,7 @@ def select_n(which, *cases) -> Array:
     return bind(select_n_p, (which, *cases), {})
 
 
-def select(pred, on_true, on_false) -> Array:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where `pred`, else `on_false`.
 
     Args:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from operator import index, itemgetter, methodcaller
+from typing import TYPE_CHECKING
 
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
@@ -21,6 +23,11 @@ from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays
 from gradix._ops.sharding import divided
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Size
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
 
 class Reshape(Structural):
@@ -169,7 +176,13 @@ def _reversing(ndim, dimensions):
 reshape_p, squeeze_p, rev_p = Reshape("reshape"), Squeeze("squeeze"), Rev("rev")
 
 
-def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None) -> Array:
+def reshape(
+    operand: ArrayLike,
+    new_sizes: Sequence[Size],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """The elements of `operand`, in row-major order, in the shape `new_sizes`.
 
     Args:
@@ -198,7 +211,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None) -> Array:
     return bind(reshape_p, (operand,), {"new_sizes": new_sizes, "dimensions": dimensions})
 
 
-def squeeze(array, dimensions) -> Array:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`array` without the axes `dimensions`, each of size 1.
 
     Raises:
@@ -217,7 +230,7 @@ def squeeze(array, dimensions) -> Array:
     return bind(squeeze_p, (array,), {"dimensions": dims}) if dims else array
 
 
-def expand_dims(array, dimensions) -> Array:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`array` with new axes of size 1 where `dimensions` says they are in the result.
 
     Raises:
@@ -242,7 +255,7 @@ def expand_dims(array, dimensions) -> Array:
     return bind(broadcast_in_dim_p, (array,), {"shape": full, "broadcast_dimensions": kept})
 
 
-def rev(operand, dimensions) -> Array:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`operand` with its elements in reverse order along the axes `dimensions`.
 
     Example:
@@ -255,7 +268,7 @@ def rev(operand, dimensions) -> Array:
     return bind(rev_p, (operand,), {"dimensions": dimensions}) if dimensions else operand
 
 
-def transpose(operand, permutation) -> Array:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """`operand` with its axes permuted: axis i of the result is axis `permutation[i]`.
 
     Example:
@@ -270,7 +283,13 @@ def transpose(operand, permutation) -> Array:
     return bind(transpose_p, (operand,), {"permutation": permutation})
 
 
-def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None) -> Array:
+def broadcast_in_dim(
+    operand: ArrayLike,
+    shape: Sequence[Size],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """`operand` broadcast to `shape`; its axis i becomes axis `broadcast_dimensions[i]`.
 
     Args:
@@ -304,7 +323,12 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     return bind(broadcast_in_dim_p, (operand,), {"shape": shape, "broadcast_dimensions": dims})
 
 
-def broadcast(operand, sizes, *, out_sharding=None) -> Array:
+def broadcast(
+    operand: ArrayLike,
+    sizes: Sequence[Size],
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """`operand` with new leading axes of the given sizes.
 
     Example:
@@ -322,7 +346,7 @@ def broadcast(operand, sizes, *, out_sharding=None) -> Array:
     return broadcast_in_dim(operand, (*sizes, *shape), range(len(sizes), len(sizes) + len(shape)))
 
 
-def broadcast_like(arr, like_arr) -> Array:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """`arr` broadcast to the shape of another array: leading axes added, axes of size 1 stretched.
 
     Args:
@@ -351,7 +375,7 @@ def broadcast_like(arr, like_arr) -> Array:
     return broadcast_in_dim(x, shape, range(len(shape) - len(old), len(shape)))
 
 
-def broadcast_to_rank(x, rank: int) -> Array:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with leading axes of size 1 until it has `rank` axes.
 
     Example:
@@ -364,7 +388,7 @@ def broadcast_to_rank(x, rank: int) -> Array:
     return broadcast(x, (1,) * missing) if missing > 0 else x
 
 
-def broadcast_shapes(*shapes) -> tuple:
+def broadcast_shapes(*shapes: Sequence[Size]) -> tuple:
     """The shape that arrays of these shapes broadcast to, aligned at the last axis.
 
     Raises:
@@ -376,9 +400,9 @@ def broadcast_shapes(*shapes) -> tuple:
         >>> lax.broadcast_shapes((2, 1), (3,))
         (2, 3)
     """
-    shapes = tuple([canonical_shape(s) for s in shapes])
-    ndim = max([len(s) for s in shapes], default=0)
-    full = [(1,) * (ndim - len(s)) + s for s in shapes]
+    known = [canonical_shape(s) for s in shapes]
+    ndim = max([len(s) for s in known], default=0)
+    full = [(1,) * (ndim - len(s)) + s for s in known]
     out = []
     for sizes in zip(*full):
         wide = {d for d in sizes if not (type(d) is int and d == 1)}

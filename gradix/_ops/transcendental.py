@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from gradix._ops.convert import convert
 from gradix._ops.families import Elementwise, HostRule, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._ops.accuracy import AccuracyMode, Tolerance
 
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 
@@ -291,7 +296,7 @@ pow_p = _Pow(
 )
 
 
-def exp(x, *, accuracy=None) -> Array:
+def exp(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """`eˣ`, elementwise.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -306,7 +311,7 @@ def exp(x, *, accuracy=None) -> Array:
     return bind(exp_p, operands("exp", x), {})
 
 
-def exp2(x, *, accuracy=None) -> Array:
+def exp2(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """`2ˣ`, elementwise.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -321,7 +326,7 @@ def exp2(x, *, accuracy=None) -> Array:
     return bind(exp2_p, operands("exp2", x), {})
 
 
-def log(x, *, accuracy=None) -> Array:
+def log(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """The natural logarithm.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -336,7 +341,7 @@ def log(x, *, accuracy=None) -> Array:
     return bind(log_p, operands("log", x), {})
 
 
-def expm1(x, *, accuracy=None) -> Array:
+def expm1(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """`eˣ - 1`, accurate near zero.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -351,7 +356,7 @@ def expm1(x, *, accuracy=None) -> Array:
     return bind(expm1_p, operands("expm1", x), {})
 
 
-def log1p(x, *, accuracy=None) -> Array:
+def log1p(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """`log(1 + x)`, accurate near zero.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -366,7 +371,7 @@ def log1p(x, *, accuracy=None) -> Array:
     return bind(log1p_p, operands("log1p", x), {})
 
 
-def logistic(x, *, accuracy=None) -> Array:
+def logistic(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """`1 / (1 + e⁻ˣ)`.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -381,7 +386,7 @@ def logistic(x, *, accuracy=None) -> Array:
     return bind(logistic_p, operands("logistic", x), {})
 
 
-def tanh(x, *, accuracy=None) -> Array:
+def tanh(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """The hyperbolic tangent.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -396,7 +401,7 @@ def tanh(x, *, accuracy=None) -> Array:
     return bind(tanh_p, operands("tanh", x), {})
 
 
-def sqrt(x, *, accuracy=None) -> Array:
+def sqrt(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """The square root.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -411,7 +416,7 @@ def sqrt(x, *, accuracy=None) -> Array:
     return bind(sqrt_p, operands("sqrt", x), {})
 
 
-def rsqrt(x, *, accuracy=None) -> Array:
+def rsqrt(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """`1 / √x`.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -426,7 +431,7 @@ def rsqrt(x, *, accuracy=None) -> Array:
     return bind(rsqrt_p, operands("rsqrt", x), {})
 
 
-def cbrt(x, *, accuracy=None) -> Array:
+def cbrt(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """The real cube root.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -441,7 +446,7 @@ def cbrt(x, *, accuracy=None) -> Array:
     return bind(cbrt_p, operands("cbrt", x), {})
 
 
-def pow(x, y) -> Array:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """`xʸ`, elementwise; `y` has the dtype of `x` or an integer one.
 
     Example:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._core.dtypes import COMPLEX, INEXACT
@@ -15,6 +17,10 @@ from gradix._ops.families import Elementwise
 from gradix._ops.formulas import host_float, program
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import rsqrt
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._ops.accuracy import AccuracyMode, Tolerance
 
 
 def _one(x):
@@ -228,7 +234,7 @@ atanh_p = Elementwise(
 )
 
 
-def sin(x, *, accuracy=None) -> Array:
+def sin(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """The sine of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -243,7 +249,7 @@ def sin(x, *, accuracy=None) -> Array:
     return bind(sin_p, operands("sin", x), {})
 
 
-def cos(x, *, accuracy=None) -> Array:
+def cos(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """The cosine of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -258,7 +264,7 @@ def cos(x, *, accuracy=None) -> Array:
     return bind(cos_p, operands("cos", x), {})
 
 
-def tan(x, *, accuracy=None) -> Array:
+def tan(x: ArrayLike, *, accuracy: AccuracyMode | Tolerance | None = None) -> Array:
     """The tangent of `x` radians.
 
     `accuracy` is accepted and met: no approximation is made.
@@ -273,7 +279,7 @@ def tan(x, *, accuracy=None) -> Array:
     return bind(tan_p, operands("tan", x), {})
 
 
-def asin(x) -> Array:
+def asin(x: ArrayLike) -> Array:
     """The angle in radians whose sine is `x`.
 
     Example:
@@ -284,7 +290,7 @@ def asin(x) -> Array:
     return bind(asin_p, operands("asin", x), {})
 
 
-def acos(x) -> Array:
+def acos(x: ArrayLike) -> Array:
     """The angle in radians whose cosine is `x`.
 
     Example:
@@ -295,7 +301,7 @@ def acos(x) -> Array:
     return bind(acos_p, operands("acos", x), {})
 
 
-def atan(x) -> Array:
+def atan(x: ArrayLike) -> Array:
     """The angle in radians whose tangent is `x`.
 
     Example:
@@ -306,7 +312,7 @@ def atan(x) -> Array:
     return bind(atan_p, operands("atan", x), {})
 
 
-def sinh(x) -> Array:
+def sinh(x: ArrayLike) -> Array:
     """The hyperbolic sine.
 
     Example:
@@ -317,7 +323,7 @@ def sinh(x) -> Array:
     return bind(sinh_p, operands("sinh", x), {})
 
 
-def cosh(x) -> Array:
+def cosh(x: ArrayLike) -> Array:
     """The hyperbolic cosine.
 
     Example:
@@ -328,7 +334,7 @@ def cosh(x) -> Array:
     return bind(cosh_p, operands("cosh", x), {})
 
 
-def asinh(x) -> Array:
+def asinh(x: ArrayLike) -> Array:
     """The inverse hyperbolic sine.
 
     Example:
@@ -339,7 +345,7 @@ def asinh(x) -> Array:
     return bind(asinh_p, operands("asinh", x), {})
 
 
-def acosh(x) -> Array:
+def acosh(x: ArrayLike) -> Array:
     """The inverse hyperbolic cosine.
 
     Example:
@@ -350,7 +356,7 @@ def acosh(x) -> Array:
     return bind(acosh_p, operands("acosh", x), {})
 
 
-def atanh(x) -> Array:
+def atanh(x: ArrayLike) -> Array:
     """The inverse hyperbolic tangent.
 
     Example:
@@ -361,7 +367,7 @@ def atanh(x) -> Array:
     return bind(atanh_p, operands("atanh", x), {})
 
 
-def atan2(x, y) -> Array:
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """The angle in radians of the point with ordinate `x` and abscissa `y`.
 
     Example:

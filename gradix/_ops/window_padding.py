@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
 
 
 class PaddingType(enum.Enum):
@@ -16,7 +21,12 @@ class PaddingType(enum.Enum):
     SAME_LOWER = 3
 
 
-def padtype_to_pads(in_shape, window_shape, window_strides, padding):
+def padtype_to_pads(
+    in_shape: Sequence[Any],
+    window_shape: Sequence[Any],
+    window_strides: Sequence[int],
+    padding: Any,
+) -> list[tuple[int, int]]:
     """The (low, high) padding of each axis, from the name of a padding.
 
     Args:

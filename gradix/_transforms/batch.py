@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
@@ -206,13 +208,27 @@ def insert_axis(aval, size, axis):
     return with_axis(aval, size, axis)
 
 
-def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
-    """The type of `aval` with an axis of `size` added at `axis`; unchanged if it is None."""
+def unmapped_aval(size: Any, axis: Any, aval: Any, explicit_mesh_axis: Any = None) -> Any:
+    """The type of `aval` with an axis of `size` added at `axis`; unchanged if it is None.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.extend import core
+        >>> core.unmapped_aval(3, 0, gradix.typeof(jnp.ones(2)))
+        ShapedArray(float32[3,2])
+    """
     return insert_axis(aval, size, axis)
 
 
-def mapped_aval(size, axis, aval):
-    """The type of `aval` without the axis `axis`, which has that size; unchanged if it is None."""
+def mapped_aval(size: Any, axis: Any, aval: Any) -> Any:
+    """The type of `aval` without the axis `axis`, which has that size; unchanged if it is None.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.extend import core
+        >>> core.mapped_aval(3, 0, gradix.typeof(jnp.ones((3, 2))))
+        ShapedArray(float32[2])
+    """
     if axis is None:
         return aval
     assert aval.shape[axis] == size, (aval, size, axis)

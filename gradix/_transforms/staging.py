@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradix._base import config as _config, source
 from gradix._base.lazy import lazy_module
 from gradix._base.name_stack import NameStack, current_names
@@ -348,8 +350,15 @@ def eval_closed(closed: ClosedJaxpr, *args) -> list:
     return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args):
-    """The program as a function from arrays to a list of arrays; given arguments, its results."""
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Any:
+    """The program as a function from arrays to a list of arrays; given arguments, its results.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import core
+        >>> core.jaxpr_as_fun(gradix.make_jaxpr(lambda x: (x, 2 * x))(1.0))(3.0)
+        [Array(3., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True)]
+    """
     if args:
         return eval_closed(closed_jaxpr, *map(as_array, args))
     return lambda *xs: eval_closed(closed_jaxpr, *map(as_array, xs))

@@ -98,7 +98,7 @@ def checkify(
     return checked
 
 
-def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Check that `pred` is true: raises in eager code, gives `checkify` an error in traced code.
 
     Args:
@@ -150,7 +150,7 @@ def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
     )
 
 
-def debug_check(pred, msg: str, *fmt_args, **fmt_kwargs) -> None:
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """Check as `check` does, but only under `checkify`; elsewhere it has no effect.
 
     Args:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -49,19 +49,20 @@ from gradix._transforms.linearize import linear_program, linearize as _linearize
 from gradix._transforms.repeats import is_slope
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _FLOAT0 = dtypes.float0
 
 
 def value_and_grad(
-    fun: Callable,
+    fun: Callable[P, T],
     argnums: int | tuple = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes=(),
+    reduce_axes: Any = (),
     nondiff: str = "error",
-) -> Callable[..., tuple[Any, Any]]:
+) -> Callable[P, tuple[T, Any]]:
     """A function that returns both `fun(*args)` and its gradient.
 
     Args:
@@ -87,6 +88,14 @@ def value_and_grad(
         >>> import gradix
         >>> gradix.value_and_grad(lambda x: x ** 2)(3.0)
         (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+        >>> def loss(w, x):
+        ...     return (w * x - 1.0) ** 2, {"prediction": w * x}
+        >>> (value, aux), slope = gradix.value_and_grad(loss, has_aux=True)(2.0, 3.0)
+        >>> float(value), float(aux["prediction"]), float(slope)
+        (25.0, 6.0, 30.0)
+
+    See also:
+        `gradix.grad`, `gradix.vjp`, `gradix.jacrev`.
     """
     check_callable("value_and_grad", fun)
     both = _both(fun, argnums, has_aux, holomorphic, allow_int, nondiff=nondiff)
@@ -149,14 +158,14 @@ def _both(
 
 
 def grad(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | tuple = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes=(),
+    reduce_axes: Any = (),
     nondiff: str = "error",
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The gradient of a scalar function; arguments as for `value_and_grad`.
 
     Args:
@@ -181,6 +190,11 @@ def grad(
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.grad(jnp.tanh)(0.0)
         Array(1., dtype=float32, weak_type=True)
+        >>> gradix.grad(lambda p, x: (p["w"] * x + p["b"]) ** 2)({"w": 2.0, "b": 1.0}, 3.0)
+        {'b': Array(14., dtype=float32, weak_type=True), 'w': Array(42., dtype=float32, weak_type=True)}
+
+    See also:
+        `gradix.value_and_grad`, `gradix.jacrev`, `gradix.hessian`, `gradix.vjp`, `gradix.jvp`.
     """
     check_callable("grad", fun)
     both = _both(fun, argnums, has_aux, holomorphic, allow_int, nondiff=nondiff)
@@ -199,15 +213,20 @@ def grad(
 
 @overload
 def jvp(
-    fun: Callable[..., T], primals, tangents, has_aux: Literal[False] = False
+    fun: Callable[..., T],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
 ) -> tuple[T, Any]: ...
 
 
 @overload
-def jvp(fun: Callable, primals, tangents, has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
+def jvp(
+    fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]
+) -> tuple[Any, Any, Any]: ...
 
 
-def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
+def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False):
     """The value of `fun` at `primals`, and its derivative along `tangents`.
 
     Args:
@@ -281,17 +300,17 @@ def _check_holders(leaves: list, tangents: list) -> None:
 
 @overload
 def vjp(
-    fun: Callable[..., T], *primals, has_aux: Literal[False] = False, reduce_axes=()
+    fun: Callable[..., T], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = ()
 ) -> tuple[T, Callable[..., Any]]: ...
 
 
 @overload
 def vjp(
-    fun: Callable, *primals, has_aux: Literal[True], reduce_axes=()
+    fun: Callable, *primals: Any, has_aux: Literal[True], reduce_axes: Any = ()
 ) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
-def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()):
     """The value of `fun` at `primals`, and the function that pulls cotangents back.
 
     Args:
@@ -346,17 +365,17 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
 
 @overload
 def linearize(
-    fun: Callable[..., T], *primals, has_aux: Literal[False] = False
+    fun: Callable[..., T], *primals: Any, has_aux: Literal[False] = False
 ) -> tuple[T, Callable[..., Any]]: ...
 
 
 @overload
 def linearize(
-    fun: Callable, *primals, has_aux: Literal[True]
+    fun: Callable, *primals: Any, has_aux: Literal[True]
 ) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
-def linearize(fun: Callable, *primals, has_aux: bool = False):
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
     """The value of `fun` at `primals`, and its derivative there as a linear function of tangents.
 
     The work that does not depend on the tangents is done once, here.
@@ -400,7 +419,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
         raise
 
 
-def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Callable:
     """The transpose of a function that is linear; `primals` give only the types of its arguments.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from gradix._api.arguments import Names, as_names, as_numbers, check_callable, name_of, named_as
 from gradix._api.boundary import Flat, around, arrays, opened
@@ -20,17 +20,18 @@ from gradix._transforms.staging import give_back, hoist, with_refs, written
 
 _sharing = lazy_module("gradix._api.jit.sharing")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def checkpoint(
-    fun: Callable[..., T],
+    fun: Callable[P, T],
     *,
     prevent_cse: bool = True,
     policy: Callable[..., bool] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
     concrete: bool = False,
-) -> Callable[..., T]:
+) -> Callable[P, T]:
     """`fun`, whose backward pass recomputes intermediate values instead of keeping them.
 
     Args:
@@ -107,7 +108,7 @@ def _typed(values: dict) -> list:
     return [(k, type(v), v) for k, v in values.items()]
 
 
-def checkpoint_name(x, name: str):
+def checkpoint_name(x: Any, name: str) -> Any:
     """`x` under a name, by which policies such as `save_only_these_names` find it.
 
     Example:

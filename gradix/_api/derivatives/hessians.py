@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -26,19 +26,21 @@ from gradix._transforms.jvp import jvp
 from gradix._transforms.linearize import linearize
 from gradix._transforms.staging import eval_closed, stage
 
+P = ParamSpec("P")
+
 # If less than one in so many elements is not zero, writing them one by one is faster.
 _FULL = 8
 _ELEMENTS = ScatterDimensionNumbers((), (0, 1), (0, 1))
 
 
 def hessian(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | tuple = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
     sparsity: str | np.ndarray | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The matrix of second derivatives, as a Jacobian of a Jacobian. Arguments as for `jacfwd`.
 
     Args:

@@ -39,6 +39,11 @@ def stop_gradient(x: T) -> T:
         >>> import gradix
         >>> gradix.grad(lambda x: x * gradix.lax.stop_gradient(x))(3.0)
         Array(3., dtype=float32, weak_type=True)
+        >>> gradix.grad(lambda p: p["a"] * gradix.lax.stop_gradient(p)["b"])({"a": 2.0, "b": 5.0})
+        {'a': Array(5., dtype=float32, weak_type=True), 'b': Array(0., dtype=float32, weak_type=True)}
+
+    See also:
+        `gradix.checkpoint`, `gradix.custom_vjp`, `gradix.grad`.
     """
     leaves, tree = flatten(x)
     return tree.unflatten([_stopped(a) for a in leaves])
@@ -77,7 +82,7 @@ def custom_root(
     solve: Callable[[Callable, Any], Any],
     tangent_solve: Callable[[Callable, Any], Any],
     has_aux: bool = False,
-):
+) -> Any:
     """The root of `f` that `solve` finds, differentiated by the implicit function theorem.
 
     Args:
@@ -179,7 +184,7 @@ def custom_linear_solve(
     transpose_solve: Callable[[Callable, Any], Any] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-):
+) -> Any:
     """The solution x of `matvec(x) = b` that `solve` finds, differentiated implicitly.
 
     Args:

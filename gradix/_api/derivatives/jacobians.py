@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -35,14 +35,16 @@ from gradix._transforms.batch import AxisData
 from gradix._transforms.jvp import jvp
 from gradix._transforms.linearize import linearize
 
+P = ParamSpec("P")
+
 
 def jacfwd(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | tuple = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian of `fun`, column by column in forward mode: best for tall Jacobians.
 
     Args:
@@ -102,13 +104,13 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | tuple = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian of `fun`, row by row in reverse mode: best for wide Jacobians.
 
     Args:

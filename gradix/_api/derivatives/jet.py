@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from gradix._api.arguments import check_callable, name_of
 from gradix._api.boundary import Flat, arrays, positional
@@ -238,7 +239,7 @@ def taylor(function: Callable, primals, series) -> tuple[list, list]:
 
 
 @boundary
-def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
+def jet(fun: Callable, primals: Any, series: Any, factorial_scaled: bool = True, **_: Any) -> Any:
     """The truncated Taylor polynomial of `fun` along a curve.
 
     The curve goes through `primals` with derivatives `series`; the result has the derivatives of

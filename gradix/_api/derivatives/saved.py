@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradix._api.arguments import Names, check_callable, leaf_names, name_of, signature
 from gradix._api.boundary import Flat, arrays
@@ -18,7 +18,7 @@ from gradix._transforms.linearize import linearize_jaxpr
 
 
 @boundary
-def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
+def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple]:
     """The types and origins of the residuals that reverse mode of `f` keeps at these arguments.
 
     Example:
@@ -72,7 +72,7 @@ def _origin(v, makers, names) -> str:
 
 
 @boundary
-def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
+def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     """Print the residuals that reverse mode of `f` keeps at these arguments, one per line.
 
     Example:

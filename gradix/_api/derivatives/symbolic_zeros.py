@@ -49,7 +49,13 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """An argument of a forward rule: its `value`, and whether it is `perturbed` (has a tangent)."""
+    """An argument of a forward rule: its `value`, and whether it is `perturbed` (has a tangent).
+
+    Example:
+        >>> from gradix.custom_derivatives import CustomVJPPrimal
+        >>> CustomVJPPrimal(1.0, perturbed=False).perturbed
+        False
+    """
 
     __slots__ = ("value", "perturbed")
 
@@ -60,7 +66,7 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value}, perturbed={self.perturbed})"
 
 
-def zero_from_primal(val, symbolic_zeros: bool = False):
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangents of the arrays of a pytree: arrays (float0 for integers) or symbolic zeros.
 
     Args:
@@ -84,7 +90,7 @@ def _zero(zero: SymbolicZero, symbolic: bool):
     return np.zeros(zero.shape, dtypes.float0) if zero.dtype == dtypes.float0 else zeros(zero.aval)
 
 
-def custom_vjp_primal_tree_values(tree):
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The values of the arguments of a forward rule with `symbolic_zeros`, without their marks.
 
     Example:

@@ -43,6 +43,15 @@ def jit(fun: Callable | None = None, /, **options: Any):
         ...     return jnp.sqrt((x ** 2).sum())
         >>> norm(jnp.array([3.0, 4.0]))
         Array(5., dtype=float32)
+        >>> @gradix.jit(static_argnames="n")
+        ... def power(x, n):
+        ...     return x ** n
+        >>> power(jnp.arange(3.0), n=2), power.stats().traces
+        (Array([0., 1., 4.], dtype=float32), 1)
+
+    See also:
+        `gradix.make_jaxpr`, which shows the program; `gradix.vmap`, `gradix.grad`,
+        `gradix.export.export`.
     """
     if options:
         check_names(options)

@@ -10,7 +10,16 @@ import types
 import weakref
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
 
 import numpy as np
 
@@ -117,10 +126,12 @@ def jitted_functions() -> list[JitFunction]:
     return list(_functions)
 
 
+P = ParamSpec("P")
+Rest = ParamSpec("Rest")
 Result = TypeVar("Result")
 
 
-class JitFunction(Generic[Result]):
+class JitFunction(Generic[P, Result]):
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
     # every call reads these, and slots are read fastest
@@ -164,7 +175,7 @@ class JitFunction(Generic[Result]):
         for functions in kept:
             functions.append(self)
 
-    def __call__(self, *args, **kwargs) -> Result:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         try:
             next(self._calls)
             result = self._first(args, kwargs)
@@ -474,7 +485,15 @@ class JitFunction(Generic[Result]):
 
     # -- the rest of the public face ---------------------------------------------------------------
 
-    def __get__(self, instance, owner=None):
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(
+        self: JitFunction[Concatenate[Any, Rest], Result], instance: Any, owner: type | None = None
+    ) -> Callable[Rest, Result]: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self):

@@ -135,6 +135,7 @@ class Options:
 
 _NAMES = tuple([f.name for f in dataclasses.fields(Options)])
 P = ParamSpec("P")
+Given = ParamSpec("Given")
 
 
 class _TakesOptions(Protocol, Generic[P]):
@@ -142,13 +143,13 @@ class _TakesOptions(Protocol, Generic[P]):
 
     @overload
     def __call__(
-        self, fun: Callable[..., Result], /, *args: P.args, **kwargs: P.kwargs
-    ) -> JitFunction[Result]: ...
+        self, fun: Callable[Given, Result], /, *args: P.args, **kwargs: P.kwargs
+    ) -> JitFunction[Given, Result]: ...
 
     @overload
     def __call__(
         self, fun: None = None, /, *args: P.args, **kwargs: P.kwargs
-    ) -> Callable[[Callable[..., Result]], JitFunction[Result]]: ...
+    ) -> Callable[[Callable[Given, Result]], JitFunction[Given, Result]]: ...
 
 
 def takes(record: Callable[P, Any]) -> Callable[[Callable], _TakesOptions[P]]:

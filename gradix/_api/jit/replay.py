@@ -83,7 +83,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
     on_clear(table.clear)
 
     @functools.wraps(function)
-    def call(*args, **kwargs):
+    def call(*args: Any, **kwargs: Any):
         if state.stage is not None:
             return function(*args, **kwargs)
         key: list = [_options.context]

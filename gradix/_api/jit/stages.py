@@ -31,7 +31,13 @@ _LOCATIONS = re.compile(r' loc\("(?:[^"\\]|\\.)*"\)$', re.MULTILINE)
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """A function that can be traced, lowered and compiled ahead of time, such as `jit` returns."""
+    """A function that can be traced, lowered and compiled ahead of time, such as `jit` returns.
+
+    Example:
+        >>> import gradix
+        >>> isinstance(gradix.jit(abs), gradix.stages.Wrapped)
+        True
+    """
 
     def __call__(self, *args, **kwargs): ...
 
@@ -41,7 +47,14 @@ class Wrapped(Protocol):
 
 
 class ArgInfo:
-    """The type of an argument, and whether its memory is donated."""
+    """The type of an argument, and whether its memory is donated.
+
+    Example:
+        >>> import gradix
+        >>> lowered = gradix.jit(lambda x: x + 1, donate_argnums=0).lower(1.0)
+        >>> gradix.tree.leaves(lowered.args_info)[0].donated
+        True
+    """
 
     __slots__ = ("_aval", "donated")
 
@@ -186,7 +199,14 @@ class Traced(_Stage):
 
 
 class Lowered(_Stage):
-    """A program lowered to StableHLO; made by `jit(f).lower(*args)`."""
+    """A program lowered to StableHLO; made by `jit(f).lower(*args)`.
+
+    Example:
+        >>> import gradix
+        >>> lowered = gradix.jit(lambda x: x + 1).lower(1.0)
+        >>> "stablehlo.add" in lowered.as_text(), lowered.compile()(2.0)
+        (True, Array(3., dtype=float32, weak_type=True))
+    """
 
     __slots__ = ("_module", "_platform")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +39,14 @@ from gradix._ops.shape import reshape
 
 
 def all_gather(
-    x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bool = False, to: str = "varying"
-):
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> Any:
     """The values of all members, stacked along a new axis, or joined along an old one.
 
     Args:
@@ -110,8 +118,13 @@ def all_gather(
 
 
 def psum_scatter(
-    x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=None, tiled: bool = False
-):
+    x: Any,
+    axis_name: Any,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False,
+) -> Any:
     """The sum over a named axis, of which each member keeps its part along `scatter_dimension`.
 
     Args:
@@ -171,8 +184,14 @@ def psum_scatter(
 
 
 def all_to_all(
-    x, axis_name, split_axis: int, concat_axis: int, *, axis_index_groups=None, tiled: bool = False
-):
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False,
+) -> Any:
     """Send each member its part along `split_axis`, and stack the received parts at `concat_axis`.
 
     Args:
@@ -237,7 +256,7 @@ def all_to_all(
     return map_arrays("all_to_all", exchange, x, names)
 
 
-def ppermute(x, axis_name, perm):
+def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """Send values along pairs (source, target) of indices; members without a source get zeros.
 
     Args:
@@ -287,7 +306,7 @@ def _permuted(x, names, n: int, perm):
     return map_arrays("ppermute", pick, all_gather(x, names))
 
 
-def pshuffle(x, axis_name, perm):
+def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     """Member `i` receives the value of member `perm[i]`.
 
     Args:
@@ -310,7 +329,7 @@ def pshuffle(x, axis_name, perm):
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
-def pbroadcast(x, axis_name, source: int):
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     """The value of member `source`, for every member.
 
     Args:
@@ -332,7 +351,9 @@ def pbroadcast(x, axis_name, source: int):
     return map_arrays("pbroadcast", one, x)
 
 
-def pswapaxes(x, axis_name, axis: int, *, axis_index_groups=None):
+def pswapaxes(
+    x: Any, axis_name: Any, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """Swap a named axis with positional axis `axis`, of the same size.
 
     Args:

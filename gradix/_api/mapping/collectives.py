@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from gradix._api.boundary import arrays
@@ -95,7 +98,9 @@ def _reduction(name: str, collective, x, axis_name, axis_index_groups):
     return map_arrays(name, reduce, x, names)
 
 
-def psum(x, axis_name, *, axis_index_groups=None):
+def psum(
+    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """The sum over a named axis; for a Python number, its product with the size of the axis.
 
     Args:
@@ -125,7 +130,9 @@ def psum(x, axis_name, *, axis_index_groups=None):
     return _reduction("psum", psum_p, tree.unflatten(leaves), axis_name, axis_index_groups)
 
 
-def pmean(x, axis_name, *, axis_index_groups=None):
+def pmean(
+    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """The mean over a named axis.
 
     Args:
@@ -151,7 +158,9 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     return map_arrays("pmean", mean, total)
 
 
-def pmax(x, axis_name, *, axis_index_groups=None):
+def pmax(
+    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """The maximum over a named axis.
 
     Args:
@@ -168,7 +177,9 @@ def pmax(x, axis_name, *, axis_index_groups=None):
     return _reduction("pmax", pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x, axis_name, *, axis_index_groups=None):
+def pmin(
+    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """The minimum over a named axis.
 
     Args:
@@ -185,7 +196,7 @@ def pmin(x, axis_name, *, axis_index_groups=None):
     return _reduction("pmin", pmin_p, x, axis_name, axis_index_groups)
 
 
-def axis_index(axis_name) -> Array:
+def axis_index(axis_name: Any) -> Array:
     """The index of this example along a named axis, an int32 scalar.
 
     Args:
@@ -207,7 +218,7 @@ def axis_index(axis_name) -> Array:
     return as_array(np.int32(0)) if total is None else total
 
 
-def axis_size(axis_name) -> int:
+def axis_size(axis_name: Any) -> int:
     """The number of examples along a named axis, a Python int.
 
     Args:
@@ -224,7 +235,7 @@ def axis_size(axis_name) -> int:
     return size_of(axis_name)
 
 
-def pcast(x, axis_name, *, to: str):
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """`x` with another type inside of `shard_map`: one that says how it varies over mesh axes.
 
     Args:
@@ -288,7 +299,7 @@ def pcast(x, axis_name, *, to: str):
     return map_arrays("pcast", cast, x)
 
 
-def pvary(x, axis_name):
+def pvary(x: Any, axis_name: Any) -> Any:
     """`x` as a value that may vary over mesh axes; the former name of `pcast(..., to="varying")`.
 
     Args:

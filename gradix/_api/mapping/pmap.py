@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from types import MethodType
 from typing import Any
 
@@ -43,15 +43,15 @@ _UNNAMED = "_internal_pmap_axis_name"
 
 def pmap(
     fun: Callable,
-    axis_name=None,
+    axis_name: Hashable | None = None,
     *,
     in_axes: Any = 0,
     out_axes: Any = 0,
-    static_broadcasted_argnums=(),
+    static_broadcasted_argnums: int | Sequence[int] = (),
     devices: Sequence | None = None,
     backend: str | None = None,
     axis_size: int | None = None,
-    donate_argnums=(),
+    donate_argnums: int | Sequence[int] = (),
 ) -> Any:
     """`fun` mapped over an axis of its arguments, with each example on its own device.
 

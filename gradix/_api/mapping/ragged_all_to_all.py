@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,19 +25,22 @@ from gradix._ops.reductions import reduce_max
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _INT = np.dtype("int32")
 
 
 def ragged_all_to_all(
-    operand,
-    output,
-    input_offsets,
-    send_sizes,
-    output_offsets,
-    recv_sizes,
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
     *,
-    axis_name,
-    axis_index_groups=None,
+    axis_name: Any,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
 ) -> Array:
     """Send slices of `operand` along a named axis, and write the received slices into `output`.
 

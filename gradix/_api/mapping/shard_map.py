@@ -56,7 +56,7 @@ def shard_map(
     out_specs: Any,
     in_specs: Any = Infer,
     mesh: BaseMesh | None = None,
-    axis_names=frozenset(),
+    axis_names: Any = frozenset(),
     check_vma: bool = True,
 ) -> Any:
     """`f` run by each device of a mesh on its part of the arguments, for its part of the results.
@@ -394,7 +394,9 @@ def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
     )
 
 
-def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name) -> Any:
+def smap(
+    f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
+) -> Any:
     """`shard_map` over one axis of the mesh in force, with axis numbers in place of specs.
 
     Args:

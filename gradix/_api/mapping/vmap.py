@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.jvp import called
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _chunks = lazy_module("gradix._api.mapping.chunks")
 containers = lazy_module("gradix._api.mapping.containers")
@@ -51,15 +52,15 @@ handed_on = library_values.handed_on
 
 
 def vmap(
-    fun: Callable[..., T],
+    fun: Callable[P, T],
     in_axes: Any = 0,
     out_axes: Any = 0,
-    axis_name=None,
+    axis_name: Hashable | None = None,
     axis_size: int | None = None,
-    spmd_axis_name=None,
+    spmd_axis_name: Any = None,
     sum_match: bool = False,
     chunk_size: int | None = None,
-) -> Callable[..., T]:
+) -> Callable[P, T]:
     """`fun` mapped over an axis of its arguments.
 
     Args:
@@ -91,6 +92,12 @@ def vmap(
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((3, 2)), jnp.ones(2))
         Array([2., 2., 2.], dtype=float32)
+        >>> gradix.vmap(gradix.grad(lambda w, x: (w * x) ** 2), (None, 0))(2.0, jnp.arange(3.0))
+        Array([ 0.,  4., 16.], dtype=float32, weak_type=True)
+
+    See also:
+        `lax.map`, which runs one example after the other; `jnp.vectorize`, `gradix.shard_map`,
+        `gradix.jit`.
     """
     check_callable("vmap", fun)
     if isinstance(in_axes, list):

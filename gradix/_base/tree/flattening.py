@@ -43,6 +43,13 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     Example:
         >>> tree_flatten({"b": [1, 2], "a": (3, None)})
         ([3, 1, 2], PyTreeDef({'a': (*, None), 'b': [*, *]}))
+        >>> leaves, structure = tree_flatten({"w": 1.5, "b": (2, 3)})
+        >>> structure.unflatten([-x for x in leaves])
+        {'b': (-2, -3), 'w': -1.5}
+
+    See also:
+        `tree.unflatten`, `tree.leaves`, `tree.structure`, `tree.leaves_with_path`,
+        `gradix.flatten_util.ravel_pytree`.
     """
     try:
         return _flatten(tree, is_leaf)

@@ -44,6 +44,11 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     Example:
         >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
         {'a': 11, 'b': (22,)}
+        >>> tree_map(lambda x: 2 * x, [1, None])
+        [2, None]
+
+    See also:
+        `tree.map_with_path`, `tree.reduce`, `tree.leaves`, `gradix.vmap`.
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:

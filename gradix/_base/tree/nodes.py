@@ -230,7 +230,7 @@ def _check_cover(nodetype, given: set[str], dropped: set[str]) -> None:
         )
 
 
-def static(**kwargs) -> Any:
+def static(**kwargs: Any) -> Any:
     """A field of a dataclass that belongs to the structure of its node, and is not a child.
 
     Args:

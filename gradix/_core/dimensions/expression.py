@@ -205,7 +205,7 @@ def _parsed(expression: str, scope):
 # -- parts -----------------------------------------------------------------------------------------
 
 
-def is_symbolic_dim(p) -> bool:
+def is_symbolic_dim(p: Any) -> bool:
     """Whether a dimension is symbolic and not a number.
 
     Example:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +32,12 @@ from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.shape import reshape, rev
 from gradix._ops.sharding import divided
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+    from gradix._ops.precision import PrecisionLike
 
 _PARAMS = (
     "window_strides",
@@ -376,18 +384,18 @@ def _unmerged(y, size: int, out_of: int, groups: int):
 
 
 def conv_general_dilated(
-    lhs,
-    rhs,
-    window_strides,
-    padding,
-    lhs_dilation=None,
-    rhs_dilation=None,
-    dimension_numbers=None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision=None,
-    preferred_element_type=None,
-    out_sharding=None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The n-dimensional convolution (correlation) of an input with a kernel.
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import Size
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -22,7 +26,9 @@ class ConvDimensionNumbers(NamedTuple):
 ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
 
 
-def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimensionNumbers:
+def conv_dimension_numbers(
+    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], dimension_numbers: Any
+) -> ConvDimensionNumbers:
     """Dimension numbers from layouts, as ("NHWC", "HWIO", "NHWC"); None is batch, feature, space.
 
     Args:
@@ -94,7 +100,7 @@ def _check_layouts(lhs_shape, rhs_shape, layouts) -> None:
         )
 
 
-def conv_general_permutations(dimension_numbers) -> tuple:
+def conv_general_permutations(dimension_numbers: Any) -> tuple:
     """The axis orders of layouts: batch or output feature, feature, then space as in the kernel.
 
     Returns:

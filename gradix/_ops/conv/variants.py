@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +20,18 @@ from gradix._ops.operands import as_operand
 from gradix._ops.shape import broadcast_in_dim, reshape, rev, transpose
 from gradix._ops.window_padding import dilated, padtype_to_pads, window_count
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._ops.precision import PrecisionLike
+
 
 def conv(
-    lhs, rhs, window_strides, padding: str, precision=None, preferred_element_type=None
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Convolution with batch and features first (NC…, OI…, NC…).
 
@@ -48,14 +59,14 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs,
-    rhs,
-    window_strides,
-    padding,
-    lhs_dilation,
-    rhs_dilation,
-    precision=None,
-    preferred_element_type=None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """As `conv`, with explicit padding and dilations.
 
@@ -94,15 +105,15 @@ _LAYOUTS = {
 
 
 def conv_transpose(
-    lhs,
-    rhs,
-    strides,
-    padding,
-    rhs_dilation=None,
-    dimension_numbers=None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
     transpose_kernel: bool = False,
-    precision=None,
-    preferred_element_type=None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
     """Transposed convolution: the adjoint of a strided one, up to the kernel's orientation.
@@ -182,15 +193,15 @@ def _transposed_padding(extent, stride, padding: str):
 
 
 def conv_general_dilated_patches(
-    lhs,
-    filter_shape,
-    window_strides,
-    padding,
-    lhs_dilation=None,
-    rhs_dilation=None,
-    dimension_numbers=None,
-    precision=None,
-    preferred_element_type=None,
+    lhs: ArrayLike,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The windows of a convolution along the feature axis, by feature, then by place in the window.
 
@@ -233,15 +244,15 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs,
-    rhs,
-    window_strides,
-    padding,
-    filter_shape,
-    lhs_dilation=None,
-    rhs_dilation=None,
-    dimension_numbers=None,
-    precision=None,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: PrecisionLike = None,
 ) -> Array:
     """A convolution whose kernel differs from place to place.
 
@@ -263,7 +274,7 @@ def conv_general_dilated_local(
         as_operand("conv_general_dilated_local", lhs),
         as_operand("conv_general_dilated_local", rhs),
     )
-    pair = precision if isinstance(precision, tuple) else (precision, precision)
+    pair: Any = precision if isinstance(precision, tuple) else (precision, precision)
     patches = conv_general_dilated_patches(
         lhs,
         filter_shape,
@@ -285,7 +296,13 @@ def conv_general_dilated_local(
 # -- shapes ----------------------------------------------------------------------------------------
 
 
-def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int = 1) -> tuple:
+def conv_shape_tuple(
+    lhs_shape: Sequence[Any],
+    rhs_shape: Sequence[Any],
+    strides: Sequence[int],
+    pads: Any,
+    batch_group_count: int = 1,
+) -> tuple:
     """The shape of a convolution with batch and features first.
 
     Args:
@@ -318,7 +335,11 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
 
 
 def conv_general_shape_tuple(
-    lhs_shape, rhs_shape, window_strides, padding, dimension_numbers
+    lhs_shape: Sequence[Any],
+    rhs_shape: Sequence[Any],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
 ) -> tuple:
     """The shape of a convolution with these layouts.
 
@@ -342,7 +363,11 @@ def conv_general_shape_tuple(
 
 
 def conv_transpose_shape_tuple(
-    lhs_shape, rhs_shape, window_strides, padding, dimension_numbers
+    lhs_shape: Sequence[Any],
+    rhs_shape: Sequence[Any],
+    window_strides: Sequence[int],
+    padding: Any,
+    dimension_numbers: Any,
 ) -> tuple:
     """The shape of a transposed convolution with these layouts.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._base.bounded import BoundedCache
@@ -28,6 +31,9 @@ from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import arrays
 from gradix._ops.shape import expand_dims, squeeze
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Size
 
 
 def _check_starts(name, x, starts):
@@ -328,7 +334,13 @@ def _scalar(i: int, dtype) -> ArrayImpl:
 # -- functions -------------------------------------------------------------------------------------
 
 
-def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True) -> Array:
+def dynamic_slice(
+    operand: ArrayLike,
+    start_indices: Array | np.ndarray | Sequence[ArrayLike],
+    slice_sizes: Sequence[Size],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
     """The block of `operand` of `slice_sizes` that starts at `start_indices`.
 
     Args:
@@ -353,7 +365,13 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
     )
 
 
-def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True) -> Array:
+def dynamic_update_slice(
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: Array | np.ndarray | Sequence[ArrayLike],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
     """`operand` with the block that starts at `start_indices` replaced by `update`.
 
     Args:
@@ -384,7 +402,12 @@ def _one_axis(shape, index, axis, negative):
 
 
 def dynamic_slice_in_dim(
-    operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+    operand: ArrayLike,
+    start_index: ArrayLike,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Array:
     """The `slice_size` entries of `operand` along `axis` that start at `start_index`.
 
@@ -410,7 +433,12 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+    operand: ArrayLike,
+    index: ArrayLike,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Array:
     """Entry `index` of `operand` along `axis`, which stays with size 1 unless `keepdims` is False.
 
@@ -433,7 +461,12 @@ def dynamic_index_in_dim(
 
 
 def dynamic_update_slice_in_dim(
-    operand, update, start_index, axis: int, *, allow_negative_indices: bool = True
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Array:
     """`operand` with entries along `axis`, from `start_index` on, replaced by `update`.
 
@@ -459,7 +492,12 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand, update, index, axis: int, *, allow_negative_indices: bool = True
+    operand: ArrayLike,
+    update: ArrayLike,
+    index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
 ) -> Array:
     """`operand` with entry `index` along `axis` replaced by `update`, which may lack that axis.
 

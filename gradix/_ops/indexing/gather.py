@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,6 +41,9 @@ from gradix._ops.joining import concatenate
 from gradix._ops.operands import arrays
 from gradix._ops.select import select_n
 from gradix._ops.shape import expand_dims
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Size
 
 _FILLING = frozenset({GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT})
 
@@ -269,15 +273,15 @@ gather_p = Gather("gather")
 
 
 def gather(
-    operand,
-    start_indices,
-    dimension_numbers,
-    slice_sizes,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[Size],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    mode=None,
-    fill_value=None,
+    mode: GatherScatterMode | str | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """Windows of `operand` of sizes `slice_sizes` that start at the vectors of `start_indices`.
 
@@ -339,7 +343,7 @@ def _row_of(sizes, dtype) -> Array:
     return concatenate([expand_dims(v, (0, 1)) for v in values], 1)
 
 
-def index_take(src, idxs, axes) -> Array:
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """The elements, or slices, of `src` at positions `idxs` along `axes`; indices wrap around.
 
     Args:

@@ -55,6 +55,12 @@ class GatherScatterMode(enum.Enum):
 
     CLIP moves them inside; FILL_OR_DROP reads a fill value, and drops updates; PROMISE_IN_BOUNDS
     leaves it open, for indices known to be in bounds; ONE_HOT reads zeros.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> jnp.zeros(2).at[5].add(1.0, mode=lax.GatherScatterMode.FILL_OR_DROP)
+        Array([0., 0.], dtype=float32)
     """
 
     CLIP = enum.auto()

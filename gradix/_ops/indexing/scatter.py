@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +35,9 @@ from gradix._ops.indexing.scatter_family import (
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _INT32 = np.dtype("int32")
 
@@ -263,14 +267,14 @@ def bind_scatter(
 
 
 def scatter(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode=None,
+    mode: GatherScatterMode | str | None = None,
 ) -> Array:
     """`operand` with windows replaced by `updates`; they start at the vectors `scatter_indices`.
 
@@ -304,14 +308,14 @@ def scatter(
 
 
 def scatter_add(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode=None,
+    mode: GatherScatterMode | str | None = None,
 ) -> Array:
     """`operand` with `updates` added to windows; arguments as those of `scatter`.
 
@@ -340,14 +344,14 @@ def scatter_add(
 
 
 def scatter_sub(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode=None,
+    mode: GatherScatterMode | str | None = None,
 ) -> Array:
     """`operand` with `updates` subtracted from windows; arguments as those of `scatter`.
 
@@ -376,14 +380,14 @@ def scatter_sub(
 
 
 def scatter_mul(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode=None,
+    mode: GatherScatterMode | str | None = None,
 ) -> Array:
     """`operand` with `updates` multiplied into windows; arguments as those of `scatter`.
 
@@ -412,14 +416,14 @@ def scatter_mul(
 
 
 def scatter_min(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode=None,
+    mode: GatherScatterMode | str | None = None,
 ) -> Array:
     """`operand` with windows replaced by their elementwise minimum with `updates`.
 
@@ -450,14 +454,14 @@ def scatter_min(
 
 
 def scatter_max(
-    operand,
-    scatter_indices,
-    updates,
-    dimension_numbers,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode=None,
+    mode: GatherScatterMode | str | None = None,
 ) -> Array:
     """`operand` with windows replaced by their elementwise maximum with `updates`.
 

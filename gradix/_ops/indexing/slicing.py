@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index, itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import squeeze
 from gradix._ops.sharding import summed_like
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Size
 
 _slice, _int = slice, index
 
@@ -234,7 +239,12 @@ def _placement(shape, padding_config):
 slice_p, pad_p = Slice("slice"), Pad("pad")
 
 
-def slice(operand, start_indices, limit_indices, strides=None) -> Array:
+def slice(
+    operand: ArrayLike,
+    start_indices: Sequence[Size],
+    limit_indices: Sequence[Size],
+    strides: Sequence[int] | None = None,
+) -> Array:
     """The part of `operand` from `start_indices` up to `limit_indices`, every `strides`-th element.
 
     Args:
@@ -262,7 +272,11 @@ def slice(operand, start_indices, limit_indices, strides=None) -> Array:
 
 
 def slice_in_dim(
-    operand, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+    operand: ArrayLike,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
 ) -> Array:
     """`operand[start_index:limit_index:stride]` along `axis`; negative indices count from the end.
 
@@ -313,7 +327,7 @@ def _from_end(i, n):
     return i + n if type(i) is int and i < 0 else i
 
 
-def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """`operand[index]` along `axis`, which stays with size 1 unless `keepdims` is False.
 
     Args:
@@ -340,7 +354,9 @@ def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True) -> A
     return out if keepdims else squeeze(out, (axis,))
 
 
-def pad(operand, padding_value, padding_config) -> Array:
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[Size, Size, int]]
+) -> Array:
     """`operand` with `padding_value` before, after and between its elements.
 
     Args:

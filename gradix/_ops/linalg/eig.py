@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +31,10 @@ from gradix._ops.linalg.base import (
 )
 from gradix._ops.linalg.solve import solve_matrices
 from gradix._ops.operands import as_operand
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._core.operators import Array
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -208,14 +213,14 @@ eig_p = Eig("eig")
 
 
 def eig(
-    x,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
-    implementation=None,
+    implementation: Any = None,
     use_magma: bool | None = None,
-):
+) -> list[Array]:
     """Eigenvalues and eigenvectors of square matrices.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from operator import index
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from gradix._ops.linalg.base import (
 from gradix._ops.linalg.coupling import coupled_quotient, off_diagonal
 from gradix._ops.linalg.triangular import as_floats, symmetrize
 from gradix._ops.operands import as_operand
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -107,13 +111,13 @@ eigh_p = Eigh("eigh")
 
 
 def eigh(
-    x,
+    x: ArrayLike,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
-    subset_by_index=None,
-    implementation=None,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: Any = None,
 ) -> tuple[Array, Array]:
     """Eigenvectors and ascending eigenvalues of Hermitian matrices.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from gradix._ops.linalg.base import (
 )
 from gradix._ops.linalg.triangular import triangular_solve
 from gradix._ops.operands import as_operand, scalar_like
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -229,7 +233,7 @@ lu_pivots_to_permutation_p = PivotsToPermutation("lu_pivots_to_permutation")
 lu_p = LU("lu")
 
 
-def lu_pivots_to_permutation(pivots, permutation_size: int) -> Array:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that results from exchanging rows i and `pivots[i]`, in order.
 
     Args:
@@ -248,7 +252,7 @@ def lu_pivots_to_permutation(pivots, permutation_size: int) -> Array:
     )
 
 
-def lu(x) -> list[Array]:
+def lu(x: ArrayLike) -> list[Array]:
     """The LU factorization with partial pivoting, `x[permutation] = L U`.
 
     Args:

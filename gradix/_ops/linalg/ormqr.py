@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
@@ -13,6 +15,9 @@ from gradix._ops.complex_parts import conj
 from gradix._ops.linalg.base import Factorization, check_matrices, each, lapack, routine
 from gradix._ops.operands import operands
 from gradix._ops.shape import reshape
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -125,7 +130,9 @@ class Ormqr(Factorization):
 ormqr_p = Ormqr("ormqr")
 
 
-def ormqr(a, taus, c, *, left: bool = True, transpose: bool = False) -> Array:
+def ormqr(
+    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
+) -> Array:
     """The product of `c` with the matrix Q of a QR factorization, from its reflections.
 
     Args:

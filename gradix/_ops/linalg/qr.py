@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._base.lazy import lazy_module
@@ -34,6 +36,9 @@ from gradix._ops.linalg.base import (
 from gradix._ops.linalg.lu import take_rows
 from gradix._ops.linalg.triangular import triangular_solve
 from gradix._ops.operands import as_operand, operands, scalar_like
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -278,7 +283,7 @@ householder_product_p = HouseholderProduct("householder_product")
 qr_p = QR("qr")
 
 
-def householder_product(a, taus) -> Array:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The orthogonal matrices that are products of Householder reflections, in LAPACK's form.
 
     Args:
@@ -300,7 +305,13 @@ def geqrf(x):
     return bind(geqrf_p, (as_operand("geqrf", x),), {})
 
 
-def qr(x, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None):
+def qr(
+    x: ArrayLike,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, Array]:
     """The QR factorization `x = Q R`.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from gradix._ops.linalg.base import (
     routine,
 )
 from gradix._ops.operands import as_operand
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._core.operators import Array
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -111,12 +116,12 @@ hessenberg_p = Hessenberg("hessenberg")
 
 
 def schur(
-    x,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable | None = None,
-):
+) -> list[Array]:
     """The Schur decomposition `x = Z T Zᴴ`, Z unitary and T upper triangular.
 
     Args:
@@ -157,7 +162,7 @@ def schur(
     )
 
 
-def hessenberg(a):
+def hessenberg(a: ArrayLike) -> list[Array]:
     """Square matrices brought to upper Hessenberg form by Householder reflections, `a = Q H Qᴴ`.
 
     Args:

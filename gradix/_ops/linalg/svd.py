@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from gradix._ops.linalg.base import (
 from gradix._ops.linalg.coupling import coupled_quotient, off_diagonal
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -205,7 +208,12 @@ svd_p = Svd("svd")
 
 
 def svd(
-    x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index=None, algorithm=None
+    x: ArrayLike,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: Any = None,
 ) -> Any:
     """The singular value decomposition `x = U diag(s) Vᴴ`.
 

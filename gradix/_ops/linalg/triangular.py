@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._base.lazy import lazy_module
@@ -33,6 +35,9 @@ from gradix._ops.linalg.base import (
 from gradix._ops.operands import as_operand, operands, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _lapack, _blas = lazy_module("scipy.linalg.lapack"), lazy_module("scipy.linalg.blas")
 
@@ -209,7 +214,7 @@ def symmetrize(x):
     return div(add(x, adjoint(x)), scalar_like(x, 2))
 
 
-def cholesky(x, *, symmetrize_input: bool = True) -> Array:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with `L Lᴴ = x`, for Hermitian positive definite `x`.
 
     Args:
@@ -234,8 +239,8 @@ def cholesky(x, *, symmetrize_input: bool = True) -> Array:
 
 
 def triangular_solve(
-    a,
-    b,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,

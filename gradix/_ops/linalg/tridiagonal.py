@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._base.lazy import lazy_module
@@ -28,6 +30,9 @@ from gradix._ops.linalg.base import (
 )
 from gradix._ops.operands import as_operand, operands, scalar_like
 from gradix._ops.shape import reshape
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _lapack = lazy_module("scipy.linalg.lapack")
 
@@ -212,7 +217,7 @@ tridiagonal_solve_p = TridiagonalSolve("tridiagonal_solve")
 perturbed_tridiagonal_solve_p = PerturbedTridiagonalSolve("tridiagonal_solve_perturbed")
 
 
-def tridiagonal(a, *, lower: bool = True):
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     """Hermitian matrices reduced to real tridiagonal ones by Householder reflections, `a = Q T Qᴴ`.
 
     Args:
@@ -233,7 +238,9 @@ def tridiagonal(a, *, lower: bool = True):
     return bind(tridiagonal_p, (as_operand("tridiagonal", a),), {"lower": bool(lower)})
 
 
-def tridiagonal_solve(dl, d, du, b, *, perturb_singular: bool = False) -> Array:
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """X with `T X = b`, for tridiagonal T.
 
     Args:

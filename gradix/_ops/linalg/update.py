@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._core import dtypes
@@ -25,6 +27,9 @@ from gradix._ops.linalg.base import (
 from gradix._ops.linalg.triangular import triangular_solve
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _check_reals(name: str, *xs) -> None:
@@ -188,7 +193,7 @@ cholesky_update_p = CholeskyUpdate("cholesky_update")
 symmetric_product_p = SymmetricProduct("symmetric_product")
 
 
-def cholesky_update(r_matrix, w_vector) -> Array:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The Cholesky factor of `Rᵀ R + w wᵀ`, in O(n²) operations.
 
     Args:
@@ -210,7 +215,12 @@ def cholesky_update(r_matrix, w_vector) -> Array:
 
 
 def symmetric_product(
-    a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
 ) -> Array:
     """`alpha a aᵀ + beta c`, for symmetric `c`.
 

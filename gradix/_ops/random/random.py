@@ -385,11 +385,17 @@ def random_bits(keys, bit_width: int, shape):
     )
 
 
-def threefry_2x32(keypair, count):
+def threefry_2x32(keypair: Any, count: Any) -> Any:
     """The Threefry 2x32 hash of a uint32 array, whose halves are the counters, by a raw key.
 
     Raises:
         TypeError: the key or the counts are not uint32.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix.extend import random
+        >>> random.threefry_2x32(np.array([0, 42], "uint32"), np.arange(2, dtype="uint32")).dtype
+        dtype('uint32')
     """
     x = as_operand("threefry_2x32", count)
     k0, k1 = _words_of(keypair)

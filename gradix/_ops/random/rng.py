@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import itertools
+from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +24,11 @@ from gradix._ops.operands import as_operand, operands
 from gradix._ops.random.philox import emit_rng_bits
 from gradix._ops.shape import reshape
 from gradix._ops.sharding import divided
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, Size
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
 _WORD, _WIDE = np.dtype("uint32"), np.dtype("uint64")
 _BITS = tuple(map(np.dtype, ("uint8", "uint16", "uint32", "uint64")))
@@ -138,7 +145,12 @@ _draws = itertools.count()
 
 
 def rng_bit_generator(
-    key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None
+    key: ArrayLike,
+    shape: Sequence[Size],
+    dtype: DTypeLike = np.uint32,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> tuple[Array, Array]:
     """Random bits by a generator of XLA, and its next state; the default depends on the platform.
 
@@ -181,7 +193,7 @@ def rng_bit_generator(
     return state, bits
 
 
-def rng_uniform(a, b, shape) -> Array:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[Size]) -> Array:
     """Uniform random numbers in [a, b), which differ at each call and are not reproducible.
 
     Args:

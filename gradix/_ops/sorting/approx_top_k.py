@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import TYPE_CHECKING
 
 from gradix._core import dtypes
 from gradix._core.operators import Array
@@ -10,6 +11,9 @@ from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.complex_parts import neg
 from gradix._ops.operands import as_operand
 from gradix._ops.sorting.sort import top_k
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _extremes(
@@ -43,7 +47,7 @@ def _extremes(
 
 
 def approx_max_k(
-    operand,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
@@ -88,7 +92,7 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix._core import dtypes
@@ -15,6 +17,10 @@ from gradix._ops.operands import as_operand
 from gradix._ops.shape import reshape
 from gradix._ops.sorting.comparators import fetch
 from gradix._ops.sorting.sort import host_keys, sort_p, take_rows_along
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._core.operators import Array
 
 _INT = np.dtype("int32")
 
@@ -67,7 +73,7 @@ class Ranked(Primitive):
 ranked_p = Ranked("ranked")
 
 
-def ranked(x, ranks):
+def ranked(x: ArrayLike, ranks: Any) -> Array:
     """`sort(x, 0)[ranks[i, j], j]` of a matrix; its derivative is that of the elements found.
 
     Example:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from gradix._ops.indexing.gather import GatherDimensionNumbers, GatherScatterMod
 from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.operands import as_operand
 from gradix._ops.sorting.comparators import emit_sort, emit_top_k
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _INDEX = np.dtype("int32")
 _LARGEST_INDEX = np.iinfo(_INDEX).max
@@ -202,7 +206,12 @@ def _axis(name: str, axis, ndim: int) -> int:
     return a % ndim
 
 
-def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+def sort(
+    operand: ArrayLike | Sequence[ArrayLike],
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> Any:
     """Sort one array, or several by the first `num_keys`, along an axis; NaN comes last.
 
     Args:
@@ -253,7 +262,9 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
     )
 
 
-def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """Sort `keys` and bring `values` into the same order.
 
     Args:
@@ -272,7 +283,7 @@ def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> t
     return k, v
 
 
-def top_k(operand, k: int, *, axis: int = -1) -> list[Array]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """The `k` largest elements along an axis and their indices, largest first; ties in order.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._base.lazy import lazy_module
@@ -14,6 +16,9 @@ from gradix._ops.families import Elementwise
 from gradix._ops.formulas import chebyshev, program
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -120,7 +125,7 @@ bessel_i1e_p = Elementwise(
 )
 
 
-def bessel_i0e(x) -> Array:
+def bessel_i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0, scaled: `e^(-|x|) I₀(x)`.
 
     Args:
@@ -137,7 +142,7 @@ def bessel_i0e(x) -> Array:
     return bind(bessel_i0e_p, operands("bessel_i0e", x), {})
 
 
-def bessel_i1e(x) -> Array:
+def bessel_i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1, scaled: `e^(-|x|) I₁(x)`.
 
     Args:

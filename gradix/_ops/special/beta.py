@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from gradix._ops.operands import operands, scalar_like
 from gradix._ops.special.gamma import lgamma
 from gradix._ops.special.igamma_formulas import log1p_less, log_gamma_one_plus, log_gamma_star
 from gradix._ops.transcendental import exp, log, log1p
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -139,7 +143,7 @@ betainc_p = Elementwise(
 )
 
 
-def betainc(a, b, x) -> Array:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function `I_x(a, b) = ∫₀ˣ t^(a-1) (1-t)^(b-1) dt / B(a, b)`.
 
     It has a derivative in `x`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from gradix._ops.complex_parts import neg
 from gradix._ops.families import Elementwise
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import exp
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -124,7 +128,7 @@ erf_inv_p = Elementwise(
 nextafter_p = Elementwise("nextafter", _host_nextafter, hlo="chlo.next_after", dtypes=_REAL)
 
 
-def erf(x) -> Array:
+def erf(x: ArrayLike) -> Array:
     """The error function `2/√π ∫₀ˣ e^(-t²) dt`.
 
     Example:
@@ -135,7 +139,7 @@ def erf(x) -> Array:
     return bind(erf_p, operands("erf", x), {})
 
 
-def erfc(x) -> Array:
+def erfc(x: ArrayLike) -> Array:
     """`1 - erf(x)`, accurate for large `x`.
 
     Example:
@@ -146,7 +150,7 @@ def erfc(x) -> Array:
     return bind(erfc_p, operands("erfc", x), {})
 
 
-def erf_inv(x) -> Array:
+def erf_inv(x: ArrayLike) -> Array:
     """The inverse of `erf`.
 
     Example:
@@ -157,7 +161,7 @@ def erf_inv(x) -> Array:
     return bind(erf_inv_p, operands("erf_inv", x), {})
 
 
-def nextafter(x1, x2) -> Array:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The next representable number after `x1` toward `x2`.
 
     Example:

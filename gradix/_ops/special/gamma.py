@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._base.lazy import lazy_module
@@ -13,6 +15,9 @@ from gradix._ops.arithmetic import add, mul
 from gradix._ops.families import Elementwise
 from gradix._ops.formulas import HOST, host, program
 from gradix._ops.operands import operands, scalar_like
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -149,7 +154,7 @@ zeta_p = Elementwise(
 )
 
 
-def lgamma(x) -> Array:
+def lgamma(x: ArrayLike) -> Array:
     """The logarithm of the size of the gamma function.
 
     Example:
@@ -160,7 +165,7 @@ def lgamma(x) -> Array:
     return bind(lgamma_p, operands("lgamma", x), {})
 
 
-def digamma(x) -> Array:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of `lgamma`.
 
     Example:
@@ -171,7 +176,7 @@ def digamma(x) -> Array:
     return bind(digamma_p, operands("digamma", x), {})
 
 
-def polygamma(m, x) -> Array:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of `digamma` of order `m`, a whole number of floating type.
 
     Example:
@@ -182,7 +187,7 @@ def polygamma(m, x) -> Array:
     return bind(polygamma_p, operands("polygamma", m, x), {})
 
 
-def zeta(x, q) -> Array:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz's zeta function, the sum of `(q + k)⁻ˣ` over k = 0, 1, …
 
     Example:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._base.lazy import lazy_module
@@ -20,6 +22,9 @@ from gradix._ops.special import igamma_formulas
 from gradix._ops.special.gamma import digamma, lgamma
 from gradix._ops.special.igamma_formulas import is_near_large_mean, temme_part
 from gradix._ops.transcendental import exp, log
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
@@ -112,7 +117,7 @@ random_gamma_grad_p = Elementwise(
 )
 
 
-def igamma(a, x) -> Array:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function `P(a, x) = ∫₀ˣ t^(a-1) e⁻ᵗ dt / Γ(a)`.
 
     It has first derivatives in both operands.
@@ -135,7 +140,7 @@ def igamma(a, x) -> Array:
     return bind(igamma_p, operands("igamma", a, x), {})
 
 
-def igammac(a, x) -> Array:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized upper incomplete gamma function `Q = 1 - P`, accurate where it is small.
 
     Args:
@@ -156,7 +161,7 @@ def igammac(a, x) -> Array:
     return bind(igammac_p, operands("igammac", a, x), {})
 
 
-def igamma_grad_a(a, x) -> Array:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of `igamma(a, x)` in `a`.
 
     Args:
@@ -177,7 +182,7 @@ def igamma_grad_a(a, x) -> Array:
     return bind(igamma_grad_a_p, operands("igamma_grad_a", a, x), {})
 
 
-def random_gamma_grad(a, x) -> Array:
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """How a gamma random number `x` moves with the shape `a` while `igamma(a, x)` stays: `dx/da`.
 
     This is the derivative of the draw by implicit reparameterisation (Figurnov, Mohamed and Mnih

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from gradix._ops.windows.lowering import (
     emit_scatter_winners,
     emit_select_and_scatter,
 )
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import Size
 
 _WIDE = np.dtype("float32")
 
@@ -419,12 +423,12 @@ def window_of(
 
 
 def reduce_window_shape_tuple(
-    operand_shape,
-    window_dimensions,
-    window_strides,
-    padding,
-    base_dilation=None,
-    window_dilation=None,
+    operand_shape: Sequence[Size],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
 ) -> tuple:
     """The shape of a reduction over windows.
 
