@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from gradix._api.mapping.vmap import vmap
 from gradix._base.tracebacks import boundary
@@ -11,9 +12,14 @@ from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand
 from gradix.numpy.shapes import expand_dims
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes
+
 
 @boundary
-def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+) -> Array:
     """The results of a function of one row, for every row of an array along an axis.
 
     Args:
@@ -52,7 +58,7 @@ def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
 
 
 @boundary
-def apply_over_axes(func, a, axes) -> Array:
+def apply_over_axes(func: Callable[..., Array], a: ArrayLike, axes: Axes) -> Array:
     """The array after a function `func(array, axis=axis)` was applied over several axes in turn.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax
@@ -24,13 +26,16 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.selection import where
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _BOOL = np.dtype(bool)
 
 
 # -- sums and products -----------------------------------------------------------------------------
 
 
-def add(x, y):
+def add(x: ArrayLike, y: ArrayLike):
     """The sum `x + y`, elementwise, with broadcasting and dtype promotion; `or` for booleans.
 
     Example:
@@ -42,7 +47,7 @@ def add(x, y):
     return lax.bitwise_or(x, y) if x.aval.dtype == _BOOL else lax.add(x, y)
 
 
-def subtract(x, y):
+def subtract(x: ArrayLike, y: ArrayLike):
     """The difference `x - y`, elementwise, with broadcasting and dtype promotion.
 
     Raises:
@@ -56,7 +61,7 @@ def subtract(x, y):
     return lax.sub(*operands("subtract", x, y))
 
 
-def multiply(x, y):
+def multiply(x: ArrayLike, y: ArrayLike):
     """The product `x · y`, elementwise, with broadcasting and dtype promotion; `and` for booleans.
 
     Example:
@@ -68,7 +73,7 @@ def multiply(x, y):
     return lax.bitwise_and(x, y) if x.aval.dtype == _BOOL else lax.mul(x, y)
 
 
-def negative(x):
+def negative(x: ArrayLike):
     """The negative `-x`, elementwise, in the dtype of `x`.
 
     Raises:
@@ -82,7 +87,7 @@ def negative(x):
     return lax.neg(as_operand("negative", x))
 
 
-def positive(x, /) -> Array:
+def positive(x: ArrayLike, /) -> Array:
     """`+x`: the array itself.
 
     Example:
@@ -93,13 +98,18 @@ def positive(x, /) -> Array:
     return as_operand("positive", x)
 
 
-def absolute(x, /) -> Array:
+def absolute(x: ArrayLike, /) -> Array:
     """The absolute value `|x|`, elementwise, in the dtype of `x`; for complex `x` it is real.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.absolute(jnp.array([-2, 3]))
         Array([2, 3], dtype=int32)
+        >>> jnp.absolute(jnp.array([3 + 4j, -1j]))
+        Array([5., 1.], dtype=float32)
+
+    See also:
+        `jnp.fabs`, `jnp.sign`, `jnp.square`, `jnp.linalg.norm`.
     """
     x = as_operand("absolute", x)
     dtype = x.aval.dtype
@@ -109,7 +119,7 @@ def absolute(x, /) -> Array:
 abs = alias(absolute, "abs")
 
 
-def fabs(x, /) -> Array:
+def fabs(x: ArrayLike, /) -> Array:
     """The absolute value `|x|`, elementwise, in a floating dtype.
 
     Raises:
@@ -128,7 +138,7 @@ def fabs(x, /) -> Array:
     return lax.abs(x)
 
 
-def sign(x, /) -> Array:
+def sign(x: ArrayLike, /) -> Array:
     """The sign of `x`, elementwise: -1, 0 or 1 in its dtype, and `x / |x|` for complex `x`.
 
     Raises:
@@ -142,13 +152,18 @@ def sign(x, /) -> Array:
     return lax.sign(as_operand("sign", x))
 
 
-def square(x, /) -> Array:
+def square(x: ArrayLike, /) -> Array:
     """The square `x²`, elementwise, in the dtype of `x`; booleans become integers.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.square(jnp.arange(4))
         Array([0, 1, 4, 9], dtype=int32)
+        >>> jnp.square(1 + 2j)
+        Array(-3.+4.j, dtype=complex64, weak_type=True)
+
+    See also:
+        `jnp.power`, `jnp.sqrt`, `jnp.abs`.
     """
     return lax.square(numeric_operand("square", x))
 
@@ -156,7 +171,7 @@ def square(x, /) -> Array:
 # -- powers ----------------------------------------------------------------------------------------
 
 
-def power(x1, x2, /) -> Array:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1` to the power `x2`, elementwise, with broadcasting and dtype promotion.
 
     A power with a Python integer as its exponent is computed by repeated multiplication, and has
@@ -226,7 +241,7 @@ def _integer_power(x, y):
     return out
 
 
-def pow(x1, x2, /) -> Array:
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1` to the power `x2`, elementwise; another name of `power`.
 
     Example:
@@ -237,7 +252,7 @@ def pow(x1, x2, /) -> Array:
     return power(x1, x2)
 
 
-def float_power(x, y, /) -> Array:
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """`x` to the power `y`, elementwise, in a floating or complex dtype.
 
     Example:
@@ -251,30 +266,42 @@ def float_power(x, y, /) -> Array:
 # -- extremes --------------------------------------------------------------------------------------
 
 
-def maximum(x, y):
+def maximum(x: ArrayLike, y: ArrayLike):
     """The larger of `x` and `y`, elementwise, in their promoted dtype; NaN where either is NaN.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.maximum(jnp.array([1, 5]), 3)
         Array([3, 5], dtype=int32)
+        >>> jnp.maximum(jnp.array([jnp.nan, 1.0]), 0.0), jnp.maximum.reduce(jnp.array([2, 7, 5]))
+        (Array([nan,  1.], dtype=float32), Array(7, dtype=int32))
+
+    See also:
+        `jnp.minimum`, `jnp.fmax`, which leaves out NaN; `jnp.max`, `jnp.clip`.
     """
     return lax.max(*operands("maximum", x, y))
 
 
-def minimum(x, y):
+def minimum(x: ArrayLike, y: ArrayLike):
     """The smaller of `x` and `y`, elementwise, in their promoted dtype; NaN where either is NaN.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.minimum(jnp.array([1, 5]), 3)
         Array([1, 3], dtype=int32)
+        >>> jnp.minimum(jnp.arange(3)[:, None], jnp.arange(3))
+        Array([[0, 0, 0],
+               [0, 1, 1],
+               [0, 1, 2]], dtype=int32)
+
+    See also:
+        `jnp.maximum`, `jnp.fmin`, which leaves out NaN; `jnp.min`, `jnp.clip`.
     """
     return lax.min(*operands("minimum", x, y))
 
 
 @replayed
-def fmax(x1, x2) -> Array:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of `x1` and `x2`, elementwise; where one of them is NaN, the other one.
 
     Example:
@@ -288,7 +315,7 @@ def fmax(x1, x2) -> Array:
 
 
 @replayed
-def fmin(x1, x2) -> Array:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of `x1` and `x2`, elementwise; where one of them is NaN, the other one.
 
     Example:
@@ -313,7 +340,7 @@ def ordered(compare, x, y):
 
 
 @replayed(host=host_implementations.gcd)
-def gcd(x1, x2) -> Array:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of `|x1|` and `|x2|`, elementwise, in their promoted dtype.
 
     Raises:
@@ -347,7 +374,7 @@ def gcd(x1, x2) -> Array:
 
 
 @replayed(host=host_implementations.lcm)
-def lcm(x1, x2) -> Array:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of `|x1|` and `|x2|`, elementwise, in their promoted dtype.
 
     Raises:

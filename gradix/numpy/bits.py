@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax
@@ -11,6 +13,9 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.shapes import moveaxis, ravel
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _BYTE = np.dtype("uint8")
 
@@ -23,7 +28,7 @@ def _shifts(bitorder: str) -> np.ndarray:
 
 
 @replayed
-def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Bytes whose bits are the elements of an array, eight to a byte along an axis.
 
     Args:
@@ -70,7 +75,7 @@ def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
 
 @replayed
 def unpackbits(
-    a, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
     """The bits of an array of bytes as zeros and ones, eight along an axis for each byte.
 

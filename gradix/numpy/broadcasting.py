@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index as as_int
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +14,15 @@ from gradix._api.jit.replay import replayed
 from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Shape, Size
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
-def broadcast_to(array, shape, *, out_sharding=None) -> Array:
+
+def broadcast_to(
+    array: ArrayLike, shape: Shape, *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """The array broadcast to `shape`: its axes are the last ones, and those of size 1 repeat.
 
     Raises:
@@ -25,6 +33,11 @@ def broadcast_to(array, shape, *, out_sharding=None) -> Array:
         >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
         Array([[0, 1],
                [0, 1]], dtype=int32)
+        >>> jnp.broadcast_to(jnp.ones((3, 1)), (2, 3, 4)).shape
+        (2, 3, 4)
+
+    See also:
+        `jnp.broadcast_arrays`, `jnp.broadcast_shapes`, `jnp.tile`, `jnp.repeat`.
     """
     if out_sharding is not None:
         return divided(broadcast_to, out_sharding, array, shape)
@@ -51,7 +64,7 @@ def _given_shape(shape) -> tuple:
     )
 
 
-def broadcast_arrays(*args) -> list[Array]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """A list of the arrays, each broadcast to the shape to which they broadcast together.
 
     Raises:
@@ -67,7 +80,7 @@ def broadcast_arrays(*args) -> list[Array]:
     return [_stretch(x, shape) for x in arrays]
 
 
-def broadcast_shapes(*shapes) -> tuple:
+def broadcast_shapes(*shapes: Sequence[Size]) -> tuple:
     """The shape to which arrays of these shapes broadcast together.
 
     Raises:
@@ -87,7 +100,7 @@ def _atleast(name: str, rank: int, arrays, raise_rank):
 
 
 @replayed
-def atleast_1d(*arys) -> Array:
+def atleast_1d(*arys: ArrayLike) -> Array:
     """The array with at least one axis, or a list of several such arrays.
 
     Example:
@@ -99,7 +112,7 @@ def atleast_1d(*arys) -> Array:
 
 
 @replayed
-def atleast_2d(*arys) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """The array with at least two axes, new ones in front, or a list of several such arrays.
 
     Example:
@@ -113,7 +126,7 @@ def atleast_2d(*arys) -> Any:
 
 
 @replayed
-def atleast_3d(*arys) -> Array:
+def atleast_3d(*arys: ArrayLike) -> Array:
     """The array with at least three axes, or a list of several such arrays.
 
     A vector becomes the middle axis, the axes of a matrix the first two.

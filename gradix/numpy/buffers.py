@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix import lax
@@ -10,8 +12,11 @@ from gradix._core.operators import Array
 from gradix.numpy.conversion import array, asarray
 from gradix.numpy.placement import place
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
 
-def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array of the values of another library's array, read through the DLPack protocol.
 
     Args:
@@ -47,7 +52,7 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     return array(np.from_dlpack(x), device=device)
 
 
-def frombuffer(buffer, dtype=float, count: int = -1, offset: int = 0) -> Array:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """A vector of the numbers whose bytes a buffer holds.
 
     Args:
@@ -76,7 +81,7 @@ def _read(x: np.ndarray, dtype) -> Array:
     )
 
 
-def fromstring(string: str, dtype=float, count: int = -1, *, sep: str) -> Array:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A vector of the numbers in a text.
 
     Args:
@@ -93,7 +98,7 @@ def fromstring(string: str, dtype=float, count: int = -1, *, sep: str) -> Array:
     return _read(np.fromstring(string, dtype=dtypes.as_dtype(dtype), count=count, sep=sep), dtype)
 
 
-def fromfile(*args, **kwargs):
+def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Refused, since reading a file is an effect. Write `jnp.asarray(numpy.fromfile(...))`.
 
     Raises:
@@ -112,7 +117,7 @@ def fromfile(*args, **kwargs):
     )
 
 
-def fromiter(*args, **kwargs):
+def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Refused, since iterating is an effect. Write `jnp.asarray(numpy.fromiter(...))`.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 from operator import index as as_int
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from gradix.numpy.reductions import sum
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import moveaxis
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes
+
 _BOOL = np.dtype(bool)
 
 
@@ -44,7 +47,13 @@ _BOOL = np.dtype(bool)
 
 
 @replayed
-def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None) -> Array:
+def diff(
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
     """The `n`-th differences of neighbours along an axis; for booleans, whether they differ.
 
     Args:
@@ -98,7 +107,9 @@ def _end_piece(value, x, axis: int):
     )
 
 
-def ediff1d(ary, to_end=None, to_begin=None) -> Array:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """The differences of neighbours in the array taken as one row, as a vector.
 
     Args:
@@ -136,7 +147,9 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Array:
 
 
 @replayed
-def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: Axes | None = None, edge_order: int | None = None
+) -> Any:
     """The derivative of a sampled function along each axis, by central differences.
 
     At the ends of an axis, differences are one-sided.
@@ -224,7 +237,9 @@ def _gradient(x, h, axis: int):
 
 
 @replayed
-def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """The integral of a sampled function along an axis, by the trapezoidal rule.
 
     Args:
@@ -286,7 +301,9 @@ def _half_the_ends(y, axis: int):
 
 
 @replayed(host=host_implementations.unwrap)
-def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi) -> Array:
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
+) -> Array:
     """Angles shifted by multiples of the period so that neighbours differ by at most half of it.
 
     Args:
@@ -340,7 +357,14 @@ def _halved(period):
 
 
 @replayed
-def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """The values at `x` of the piecewise linear function through given points.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix import lax
@@ -17,11 +19,20 @@ from gradix.numpy.promotion import (
     number,
 )
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _BOOL = np.dtype(bool)
 
 
 @replayed
-def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether `|a - b| <= atol + rtol·|b|`, elementwise; infinities of one sign are close.
 
     Args:
@@ -58,7 +69,13 @@ def _tolerance(t, dtype) -> Array:
 
 
 @replayed
-def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether all elements are close, in the sense of `isclose`.
 
     Args:
@@ -79,7 +96,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
 
 
 @replayed
-def array_equal(a1, a2, equal_nan: bool = False) -> Array:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and equal elements, as a boolean scalar.
 
     Args:
@@ -100,7 +117,7 @@ def array_equal(a1, a2, equal_nan: bool = False) -> Array:
     return _all(same)
 
 
-def array_equiv(a1, a2) -> Array:
+def array_equiv(a1: Any, a2: Any) -> Array:
     """Whether two arrays broadcast and then have equal elements, as a boolean scalar.
 
     Example:

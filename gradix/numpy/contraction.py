@@ -5,9 +5,10 @@ The plan of a call depends on its subscripts and shapes only; it is made once an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from operator import index as as_int
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,11 @@ from gradix._core.promotion import promote_all
 from gradix.numpy.axes import no_out
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.reductions import sum as array_sum
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
 _opt_einsum = lazy_module("opt_einsum")
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -52,15 +58,15 @@ class Step(NamedTuple):
 
 
 def einsum(
-    subscripts,
+    subscripts: Any,
     /,
-    *operands,
-    out=None,
-    optimize="auto",
-    precision=None,
-    preferred_element_type=None,
-    _dot_general=lax.dot_general,
-    out_sharding=None,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    _dot_general: Callable[..., Array] = lax.dot_general,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Sums of products of arrays, named by the labels of their axes.
 
@@ -127,7 +133,7 @@ def einsum(
     return convert(xs[0], dtype, weak)
 
 
-def einsum_path(subscripts, /, *operands, optimize="auto"):
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, Any]:
     """The order in which `einsum` contracts pairs of operands, and a printable account of it.
 
     Args:

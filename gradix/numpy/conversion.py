@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from gradix._core.trace import Tracer, state
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes, raise_rank
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Device, DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec, Sharding
+
 transfers = lazy_module("gradix._base.transfers")
 
 _options = _config.state
@@ -28,14 +33,14 @@ _PLAIN = frozenset(_NUMBERS)
 
 
 def array(
-    object,
-    dtype=None,
-    *args,
+    object: Any,
+    dtype: DTypeLike | None = None,
+    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    device=None,
-    out_sharding=None,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """A new array of a number, a sequence, a NumPy array, or anything array-like.
 
@@ -62,6 +67,11 @@ def array(
         >>> import gradix.numpy as jnp
         >>> jnp.array([1, 2.5])
         Array([1. , 2.5], dtype=float32)
+        >>> jnp.array([[1, 2], [3, 4]], dtype=jnp.bfloat16).dtype
+        dtype(bfloat16)
+
+    See also:
+        `jnp.asarray`, which does not copy what is an array already; `jnp.stack`, `jnp.zeros`.
     """
     if args:
         if len(args) > 3:
@@ -102,13 +112,13 @@ def array(
 
 
 def asarray(
-    a,
-    dtype=None,
+    a: Any,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device=None,
-    out_sharding=None,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """An array of the values of `a`; `a` itself if it is such an array already.
 
@@ -129,6 +139,12 @@ def asarray(
         >>> import gradix.numpy as jnp
         >>> jnp.asarray([True, False])
         Array([ True, False], dtype=bool)
+        >>> x = jnp.ones(2)
+        >>> jnp.asarray(x) is x, jnp.asarray(x, dtype="int32").dtype
+        (True, dtype('int32'))
+
+    See also:
+        `jnp.array`, which makes a new array; `jnp.astype`, `gradix.device_put`.
     """
     if (
         isinstance(a, Array)
@@ -346,7 +362,7 @@ def _stacked(x, dtype) -> Array:
 # -- copies and casts ------------------------------------------------------------------------------
 
 
-def copy(a, order: str | None = None) -> Array:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of an array, of the same shape and dtype.
 
     Raises:
@@ -365,7 +381,14 @@ def copy(a, order: str | None = None) -> Array:
     return lax._separate(x)
 
 
-def astype(x, dtype, /, *, copy: bool = False, device=None) -> Array:
+def astype(
+    x: ArrayLike,
+    dtype: DTypeLike,
+    /,
+    *,
+    copy: bool = False,
+    device: Device | Sharding | None = None,
+) -> Array:
     """An array converted to a dtype.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core.dtypes import COMPLEX
@@ -12,9 +14,19 @@ from gradix.numpy.promotion import (
     promote_dtypes_inexact,
 )
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+
 
 @replayed(host=host_implementations.convolve)
-def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None) -> Array:
+def convolve(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The discrete convolution of two vectors: `cₖ = Σₙ aₙ · vₖ₋ₙ`.
 
     Args:
@@ -43,7 +55,14 @@ def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type
 
 
 @replayed(host=host_implementations.correlate)
-def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_type=None) -> Array:
+def correlate(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "valid",
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The cross-correlation of two vectors: `cₖ = Σₙ aₙ₊ₖ · conj(vₙ)`.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
@@ -20,17 +22,20 @@ from gradix.numpy.promotion import (
 from gradix.numpy.reductions import sum
 from gradix.numpy.selection import clip
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+
 
 @replayed
 def cov(
-    m,
-    y=None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights=None,
-    aweights=None,
-    dtype=None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """The covariance matrix of variables that were observed together.
 
@@ -138,7 +143,9 @@ def _center(x, w, ddof: int, aweights):
 
 
 @replayed
-def corrcoef(x, y=None, rowvar: bool = True, dtype=None) -> Array:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """The correlation coefficients of variables that were observed together.
 
     Args:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from operator import index as as_int
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,11 @@ from gradix._core.trace import is_staging
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.ranges import arange
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Device, DTypeLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec, Sharding
 
 _BYTE = np.dtype("int8")
 
@@ -50,7 +56,13 @@ def _placed(x, device, out_sharding) -> Array:
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 
-def zeros(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
+def zeros(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """An array of zeros.
 
     Args:
@@ -63,11 +75,22 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
         >>> import gradix.numpy as jnp
         >>> jnp.zeros(3, int)
         Array([0, 0, 0], dtype=int32)
+        >>> jnp.zeros((2, 3)).shape
+        (2, 3)
+
+    See also:
+        `jnp.zeros_like`, `jnp.ones`, `jnp.full`, `jnp.empty`.
     """
     return _filled("zeros", shape, 0, dtype, device, out_sharding)
 
 
-def ones(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
+def ones(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """An array of ones.
 
     Args:
@@ -81,11 +104,22 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
         >>> jnp.ones((2, 2))
         Array([[1., 1.],
                [1., 1.]], dtype=float32)
+        >>> jnp.ones(2, dtype="uint8")
+        Array([1, 1], dtype=uint8)
+
+    See also:
+        `jnp.ones_like`, `jnp.zeros`, `jnp.full`.
     """
     return _filled("ones", shape, 1, dtype, device, out_sharding)
 
 
-def empty(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
+def empty(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """An array to be filled later; its elements are zero.
 
     Args:
@@ -102,7 +136,14 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
     return _filled("empty", shape, 0, dtype, device, out_sharding)
 
 
-def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Array:
+def full(
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """An array in which every element, or every row, is `fill_value`.
 
     Args:
@@ -121,6 +162,11 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
         >>> jnp.full((2, 2), jnp.array([1, 2]))
         Array([[1, 2],
                [1, 2]], dtype=int32)
+        >>> jnp.full(2, jnp.inf)
+        Array([inf, inf], dtype=float32, weak_type=True)
+
+    See also:
+        `jnp.full_like`, `jnp.zeros`, `jnp.ones`, `jnp.broadcast_to`.
     """
     dtype = None if dtype is None else dtypes.requested_dtype(dtype, "full", stacklevel=3)
     if dtype is not None and dtype == dtypes.float0:
@@ -129,13 +175,13 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
     if not value.aval.ndim:
         x = lax.full(shape, value)
     else:
-        shape = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
-        if common_shape("full", value, lax.full(shape, number(0, value.aval.dtype))) != shape:
+        whole: Any = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
+        if common_shape("full", value, lax.full(whole, number(0, value.aval.dtype))) != whole:
             raise ValueError(
                 f"full: fill_value of shape {value.aval.shape} does not broadcast to shape "
-                f"{shape}. Give a scalar, or an array whose axes have these sizes or size 1."
+                f"{whole}. Give a scalar, or an array whose axes have these sizes or size 1."
             )
-        x = broadcast_to(value, tuple([as_int(n) for n in shape]))
+        x = broadcast_to(value, tuple([as_int(n) for n in whole]))
     return _placed(x, device, out_sharding)
 
 
@@ -151,7 +197,14 @@ def _value_of(name: str, value, dtype):
     return value if dtype is None else convert(value, dtype)
 
 
-def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> Array:
+def zeros_like(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Zeros of the shape and dtype of `a`.
 
     Args:
@@ -165,11 +218,23 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> 
         >>> import gradix.numpy as jnp
         >>> jnp.zeros_like(jnp.arange(3))
         Array([0, 0, 0], dtype=int32)
+        >>> jnp.zeros_like(jnp.ones((2, 2), int), dtype=float, shape=3)
+        Array([0., 0., 0.], dtype=float32)
+
+    See also:
+        `jnp.zeros`, `jnp.ones_like`, `jnp.full_like`.
     """
     return _like("zeros_like", a, 0, dtype, shape, device, out_sharding=out_sharding)
 
 
-def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> Array:
+def ones_like(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Ones of the shape and dtype of `a`.
 
     Args:
@@ -183,11 +248,22 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> A
         >>> import gradix.numpy as jnp
         >>> jnp.ones_like(jnp.arange(3))
         Array([1, 1, 1], dtype=int32)
+        >>> jnp.ones_like(jnp.arange(3), dtype="float16")
+        Array([1., 1., 1.], dtype=float16)
+
+    See also:
+        `jnp.ones`, `jnp.zeros_like`, `jnp.full_like`.
     """
     return _like("ones_like", a, 1, dtype, shape, device, out_sharding=out_sharding)
 
 
-def empty_like(prototype, dtype=None, shape=None, *, device=None) -> Array:
+def empty_like(
+    prototype: Any,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+) -> Array:
     """An array to be filled later, of the shape and dtype of `prototype`; its elements are zero.
 
     Args:
@@ -203,7 +279,15 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None) -> Array:
     return _like("empty_like", prototype, 0, dtype, shape, device, out_sharding=None)
 
 
-def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None) -> Array:
+def full_like(
+    a: Any,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """An array of the shape and dtype of `a` in which every element is `fill_value`.
 
     Args:
@@ -273,7 +357,9 @@ def _sharding_of(a):
 
 
 @boundary
-def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
+def fromfunction(
+    function: Callable[..., Any], shape: Sequence[int], *, dtype: DTypeLike = float, **kwargs: Any
+) -> Array:
     """The values of a function of the indices of each element.
 
     Args:
@@ -303,7 +389,9 @@ def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
 
 
 @replayed
-def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[Array]:
     """The coordinates of the points of a grid, given by a vector of coordinates for each axis.
 
     Args:
@@ -351,7 +439,7 @@ def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy")
     return out
 
 
-def indices(dimensions, dtype=None, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The indices of the points of a grid: one array for each axis, stacked along a new first axis.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
@@ -9,6 +11,9 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.selection import where
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
 
 
 def _running(name: str, op, a, axis, dtype, out, *, fill=None, promote: bool = False):
@@ -45,7 +50,9 @@ def _widened(dtype):
 
 
 @replayed
-def cumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """The running sums along an axis.
 
     Args:
@@ -70,7 +77,9 @@ def cumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
 
 
 @replayed
-def cumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """The running products along an axis.
 
     Args:
@@ -105,7 +114,9 @@ def accumulated_product(a, axis: int = 0, dtype=None):
     return _running("multiply.accumulate", lax.cumprod, a, axis, dtype, None)
 
 
-def nancumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
+def nancumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """The running sums along an axis, with NaN counted as zero.
 
     Args:
@@ -129,7 +140,9 @@ def nancumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
     return _running("nancumsum", lax.cumsum, a, axis, dtype, out, fill=0)
 
 
-def nancumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
+def nancumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """The running products along an axis, with NaN counted as one.
 
     Args:
@@ -154,7 +167,12 @@ def nancumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
 
 
 def cumulative_sum(
-    x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
 ) -> Array:
     """The running sums along an axis, as the array API standard defines them.
 
@@ -182,7 +200,12 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
 ) -> Array:
     """The running products along an axis, as the array API standard defines them.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
@@ -10,6 +10,9 @@ from gradix._core.operators import Array
 from gradix.numpy.promotion import inexact_operand
 from gradix.numpy.sorting import argsort
 from gradix.numpy.taking import take_along_axis
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 __all__ = [
     "EigResult",
@@ -57,7 +60,7 @@ class SVDResult(NamedTuple):
 
 
 @replayed
-def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with `L Lᴴ = a`, for Hermitian positive definite matrices.
 
     Args:
@@ -88,7 +91,7 @@ def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
 
 
 @replayed
-def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The eigenvalues, ascending, and the eigenvectors of Hermitian matrices.
 
     Args:
@@ -116,7 +119,7 @@ def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResul
 
 
 @replayed
-def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices, ascending.
 
     Args:
@@ -138,7 +141,7 @@ def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Arr
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
-def eig(a) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """The eigenvalues and the right eigenvectors of square matrices, of shape (..., n, n).
 
     Only the eigenvalues have derivatives.
@@ -158,7 +161,7 @@ def eig(a) -> EigResult:
     return EigResult(*lax.linalg.eig(inexact_operand("eig", a), compute_left_eigenvectors=False))
 
 
-def eigvals(a) -> Array:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices of shape (..., n, n), in no particular order.
 
     Returns:
@@ -212,11 +215,11 @@ def svd(
 
 @replayed
 def svd(
-    a,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
-    subset_by_index=None,
+    subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
     """The singular value decomposition `a = U diag(S) Vh`, with S descending.
 
@@ -261,7 +264,7 @@ def _hermitian_svd(x, compute_uv: bool):
 
 
 @replayed
-def svdvals(x, /) -> Array:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices (..., m, n), descending: a real array (..., min(m, n)).
 
     Example:
@@ -273,7 +276,7 @@ def svdvals(x, /) -> Array:
 
 
 @replayed
-def qr(a, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """The factorization `a = Q R` with orthonormal columns in Q and an upper triangular R.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from gradix.numpy.promotion import broadcast_to, convert, number
 from gradix.numpy.selection import where
 from gradix.numpy.solving import solve_stack, square_operand
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 
 class SlogdetResult(NamedTuple):
     """The result of `slogdet`."""
@@ -27,7 +30,7 @@ class SlogdetResult(NamedTuple):
 
 
 @replayed(host=matrix_host_implementations.slogdet)
-def slogdet(a, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The signs of determinants, and the logarithms of their absolute values.
 
     These stay finite where the determinant itself overflows or underflows.
@@ -111,7 +114,7 @@ def _sign_and_log(diagonal, sign):
 
 
 @replayed(host=matrix_host_implementations.det)
-def det(a) -> Array:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices: an array of shape (...) for matrices (..., n, n).
 
     Raises:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
@@ -18,10 +20,13 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.selection import where
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 # -- quotients -------------------------------------------------------------------------------------
 
 
-def true_divide(x1, x2, /) -> Array:
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotient `x1 / x2`, elementwise, in a floating or complex dtype.
 
     Example:
@@ -39,7 +44,7 @@ def true_divide(x1, x2, /) -> Array:
     return lax.div(*inexact_operands("true_divide", x1, x2))
 
 
-def divide(x1, x2, /) -> Array:
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotient `x1 / x2`, elementwise; another name of `true_divide`.
 
     Example:
@@ -50,7 +55,7 @@ def divide(x1, x2, /) -> Array:
     return true_divide(x1, x2)
 
 
-def reciprocal(x, /) -> Array:
+def reciprocal(x: ArrayLike, /) -> Array:
     """The reciprocal `1 / x`, elementwise, in a floating or complex dtype.
 
     Example:
@@ -62,7 +67,7 @@ def reciprocal(x, /) -> Array:
 
 
 @replayed(host=host_implementations.floor_divide)
-def floor_divide(x1, x2, /) -> Array:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest integer not above `x1 / x2`, elementwise, in the promoted dtype.
 
     Raises:
@@ -93,7 +98,7 @@ def floor_divide(x1, x2, /) -> Array:
 
 
 @replayed(host=host_implementations.remainder)
-def remainder(x1, x2, /) -> Array:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of `x1 / x2` with the sign of `x2`, elementwise, in the promoted dtype.
 
     Integers modulo zero give zero, floating-point numbers NaN.
@@ -126,7 +131,7 @@ def _remainder_of_positive(x, y, divisor: int):
     )
 
 
-def mod(x1, x2, /) -> Array:
+def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of `x1 / x2` with the sign of `x2`, elementwise; another name of `remainder`.
 
     Example:
@@ -137,7 +142,7 @@ def mod(x1, x2, /) -> Array:
     return remainder(x1, x2)
 
 
-def fmod(x1, x2, /) -> Array:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of `x1 / x2` with the sign of `x1`, elementwise, in the promoted dtype.
 
     Example:
@@ -152,7 +157,7 @@ def fmod(x1, x2, /) -> Array:
 
 
 @replayed(host=host_implementations.divmod)
-def divmod(x1, x2, /) -> tuple[Array, Array]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """The pair `(floor_divide(x1, x2), remainder(x1, x2))`, elementwise.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,11 +18,14 @@ from gradix.numpy import host_implementations
 from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, like, matching
 from gradix.numpy.selection import where
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def _function(name: str, op, summary: str, example: str) -> Callable[..., Array]:
+
+def _function(name: str, op, summary: str, example: str) -> Callable[[ArrayLike], Array]:
     """A function of one array, in whose docstring stand the summary, its dtype, and an example."""
 
-    def function(x, /):
+    def function(x: ArrayLike, /) -> Array:
         if isinstance(x, Array) and x.aval.dtype in INEXACT:
             return op(x)
         return op(inexact_operand(name, x))
@@ -38,8 +42,23 @@ def _value(text: str, value: str) -> str:
     return f"{text}\n    Array({value}, dtype=float32, weak_type=True)"
 
 
+def _of_array(text: str, values: str, also: str) -> str:
+    """A second example, and functions to look at as well."""
+    return f"\n    >>> {text}\n    Array({values}, dtype=float32)\n\nSee also:\n    {also}"
+
+
 # -- exponentials, logarithms, roots ---------------------------------------------------------------
-exp = _function("exp", lax.exp, "The exponential eˣ.", _value("jnp.exp(0.0)", "1."))
+exp = _function(
+    "exp",
+    lax.exp,
+    "The exponential eˣ.",
+    _value("jnp.exp(0.0)", "1.")
+    + _of_array(
+        "jnp.exp(jnp.array([-jnp.inf, 0.0]))",
+        "[0., 1.]",
+        "`jnp.expm1`, `jnp.exp2`, `jnp.log`, `jnp.logaddexp`, `nn.softmax`.",
+    ),
+)
 exp2 = _function("exp2", lax.exp2, "The power 2ˣ.", _value("jnp.exp2(3.0)", "8."))
 expm1 = _function(
     "expm1", lax.expm1, "The value eˣ − 1, accurate near zero.", _value("jnp.expm1(0.0)", "0.")
@@ -48,7 +67,12 @@ log = _function(
     "log",
     lax.log,
     "The natural logarithm; NaN for negative real numbers.",
-    _value("jnp.log(1.0)", "0."),
+    _value("jnp.log(1.0)", "0.")
+    + _of_array(
+        "jnp.log(jnp.array([-1.0, 0.0, 1.0]))",
+        "[ nan, -inf,   0.]",
+        "`jnp.log1p`, `jnp.log2`, `jnp.log10`, `jnp.exp`, `nn.logsumexp`.",
+    ),
 )
 log1p = _function(
     "log1p", lax.log1p, "The value log(1 + x), accurate near zero.", _value("jnp.log1p(0.0)", "0.")
@@ -57,13 +81,38 @@ sqrt = _function(
     "sqrt",
     lax.sqrt,
     "The square root; NaN for negative real numbers.",
-    _value("jnp.sqrt(9.0)", "3."),
+    _value("jnp.sqrt(9.0)", "3.")
+    + _of_array(
+        "jnp.sqrt(jnp.array([4, 2, -1]))",
+        "[2.       , 1.4142135,       nan]",
+        "`jnp.square`, `jnp.cbrt`, `lax.rsqrt`, `jnp.hypot`.",
+    ),
 )
 cbrt = _function("cbrt", lax.cbrt, "The cube root of real numbers.", _value("jnp.cbrt(8.0)", "2."))
 
 # -- trigonometric functions -----------------------------------------------------------------------
-sin = _function("sin", lax.sin, "The sine; angles are in radians.", _value("jnp.sin(0.0)", "0."))
-cos = _function("cos", lax.cos, "The cosine; angles are in radians.", _value("jnp.cos(0.0)", "1."))
+sin = _function(
+    "sin",
+    lax.sin,
+    "The sine; angles are in radians.",
+    _value("jnp.sin(0.0)", "0.")
+    + _of_array(
+        "jnp.sin(jnp.radians(jnp.array([30, 90])))",
+        "[0.5, 1. ]",
+        "`jnp.cos`, `jnp.arcsin`, `jnp.sinc`, `jnp.sinh`, `jnp.radians`.",
+    ),
+)
+cos = _function(
+    "cos",
+    lax.cos,
+    "The cosine; angles are in radians.",
+    _value("jnp.cos(0.0)", "1.")
+    + _of_array(
+        "jnp.cos(jnp.radians(jnp.array([0, 180])))",
+        "[ 1., -1.]",
+        "`jnp.sin`, `jnp.arccos`, `jnp.cosh`, `jnp.radians`.",
+    ),
+)
 tan = _function("tan", lax.tan, "The tangent; angles are in radians.", _value("jnp.tan(0.0)", "0."))
 arcsin = _function(
     "arcsin", lax.asin, "The angle in [-π/2, π/2] whose sine is x.", _value("jnp.arcsin(0.0)", "0.")
@@ -93,7 +142,7 @@ arctanh = _function(
 )
 
 
-def arccosh(x, /) -> Array:
+def arccosh(x: ArrayLike, /) -> Array:
     """The inverse of `cosh`, elementwise, in a floating dtype; NaN for real numbers below 1.
 
     Example:
@@ -114,7 +163,7 @@ asin, asinh = alias(arcsin, "asin"), alias(arcsinh, "asinh")
 atan, atanh = alias(arctan, "atan"), alias(arctanh, "atanh")
 
 
-def arctan2(x1, x2, /) -> Array:
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle of the point `(x2, x1)` in (-π, π], elementwise, in a floating dtype.
 
     Example:
@@ -129,7 +178,7 @@ atan2 = alias(arctan2, "atan2")
 
 
 @replayed(host=host_implementations.hypot)
-def hypot(x1, x2, /) -> Array:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The length `sqrt(x1² + x2²)`, elementwise, in a floating dtype; the squares do not overflow.
 
     Raises:
@@ -189,7 +238,7 @@ def _scaled_log(x, scale):
 
 
 @replayed
-def log2(x, /) -> Array:
+def log2(x: ArrayLike, /) -> Array:
     """The logarithm to base 2, elementwise, in a floating or complex dtype.
 
     Example:
@@ -201,7 +250,7 @@ def log2(x, /) -> Array:
 
 
 @replayed
-def log10(x, /) -> Array:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10, elementwise, in a floating or complex dtype.
 
     Example:
@@ -286,7 +335,7 @@ def _wrapped(angle, half: float):
 # -- angles and the cardinal sine ------------------------------------------------------------------
 
 
-def deg2rad(x, /) -> Array:
+def deg2rad(x: ArrayLike, /) -> Array:
     """The angle in radians of an angle in degrees, elementwise, in a floating dtype.
 
     Example:
@@ -298,7 +347,7 @@ def deg2rad(x, /) -> Array:
     return lax.mul(x, like(x, math.pi / 180))
 
 
-def rad2deg(x, /) -> Array:
+def rad2deg(x: ArrayLike, /) -> Array:
     """The angle in degrees of an angle in radians, elementwise, in a floating dtype.
 
     Example:
@@ -310,7 +359,7 @@ def rad2deg(x, /) -> Array:
     return lax.mul(x, like(x, 180 / math.pi))
 
 
-def radians(x, /) -> Array:
+def radians(x: ArrayLike, /) -> Array:
     """The angle in radians of an angle in degrees; another name of `deg2rad`.
 
     Example:
@@ -321,7 +370,7 @@ def radians(x, /) -> Array:
     return deg2rad(x)
 
 
-def degrees(x, /) -> Array:
+def degrees(x: ArrayLike, /) -> Array:
     """The angle in degrees of an angle in radians; another name of `rad2deg`.
 
     Example:
@@ -333,7 +382,7 @@ def degrees(x, /) -> Array:
 
 
 @replayed(host=host_implementations.sinc)
-def sinc(x, /) -> Array:
+def sinc(x: ArrayLike, /) -> Array:
     """The cardinal sine sin(πx) / (πx), elementwise, in a floating dtype; it is 1 at zero.
 
     Example:
@@ -360,7 +409,7 @@ def _sinc_near_zero(x):
     return convert(out, dtype, x.aval.weak_type)
 
 
-def i0(x) -> Array:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind and order zero, elementwise.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from gradix.numpy.axes import ALL, axes_of, axis_of, no_out, positions_and_names
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.reductions import initial_value, keep_axes, over_named_axes, where_mask
 from gradix.numpy.selection import where as choose
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes
 
 _BOOL = np.dtype(bool)
 
@@ -56,7 +60,14 @@ def _bound(dtype, least: bool):
 
 
 @replayed
-def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
+def max(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element, over all axes or some; NaN if an element is NaN.
 
     Args:
@@ -78,6 +89,12 @@ def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
         >>> import gradix.numpy as jnp
         >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=0)
         Array([3, 5], dtype=int32)
+        >>> jnp.max(jnp.array([1.0, jnp.nan])), jnp.max(jnp.array([]), initial=0.0)
+        (Array(nan, dtype=float32), Array(0., dtype=float32))
+
+    See also:
+        `jnp.argmax`, for the place; `jnp.maximum`, of two arrays; `jnp.nanmax`, `jnp.min`,
+        `lax.top_k`.
     """
     return _extreme(
         "max",
@@ -111,7 +128,14 @@ def max_of_numbers(a, axis, initial, where):
 
 
 @replayed
-def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
+def min(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element, over all axes or some; NaN if an element is NaN.
 
     Args:
@@ -147,7 +171,14 @@ def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
     )
 
 
-def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
+def amax(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element, over all axes or some; another name of `max`.
 
     Args:
@@ -166,7 +197,14 @@ def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
     return max(a, axis, out, keepdims, initial, where)
 
 
-def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
+def amin(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element, over all axes or some; another name of `min`.
 
     Args:
@@ -186,7 +224,7 @@ def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
 
 
 @replayed
-def ptp(a, axis=None, out=None, keepdims: bool = False) -> Array:
+def ptp(a: ArrayLike, axis: Axes | None = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element minus the smallest, over all axes or some.
 
     Args:
@@ -233,7 +271,9 @@ def _position(name: str, op, a, axis, out, keepdims):
 
 
 @replayed
-def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
+def argmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The index of the largest element along an axis: of the first NaN, or the first largest.
 
     Args:
@@ -253,12 +293,19 @@ def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None) -
         >>> import gradix.numpy as jnp
         >>> jnp.argmax(jnp.array([3, 7, 5]))
         Array(1, dtype=int32)
+        >>> jnp.argmax(jnp.array([[1, 9], [8, 2]]), axis=1)
+        Array([1, 0], dtype=int32)
+
+    See also:
+        `jnp.max`, `jnp.argmin`, `jnp.nanargmax`, `lax.top_k`, `jnp.argsort`.
     """
     return _position("argmax", lax.argmax, a, axis, out, keepdims)
 
 
 @replayed
-def argmin(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
+def argmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The index of the smallest element along an axis: of the first NaN, or the first smallest.
 
     Args:

@@ -7,6 +7,9 @@ complex128, or for `irfft`, `hfft` and their like float32 or float64.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.lazy import claim
@@ -22,6 +25,9 @@ from gradix.numpy.fourier_transforms import (
 )
 from gradix.numpy.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from gradix.numpy.promotion import inexact_operand
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 __all__ = [
     "fft",
@@ -46,7 +52,7 @@ __all__ = [
 
 
 @replayed
-def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform along one axis: `yₖ = Σⱼ aⱼ exp(-2πi jk / n)`.
 
     Args:
@@ -71,7 +77,7 @@ def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Arr
 
 
 @replayed
-def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse Fourier transform along one axis: `yⱼ = Σₖ aₖ exp(2πi jk / n) / n`.
 
     Args:
@@ -96,7 +102,7 @@ def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
 
 
 @replayed
-def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The Fourier transform of real numbers along one axis, for non-negative frequencies.
 
     Args:
@@ -122,7 +128,7 @@ def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
 
 
 @replayed
-def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real numbers along one axis whose `rfft` is `a`.
 
     Args:
@@ -147,7 +153,12 @@ def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> A
 
 
 @replayed
-def fft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
+def fft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
     """The Fourier transform along two axes.
 
     Args:
@@ -172,7 +183,12 @@ def fft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
 
 @replayed
-def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
+def ifft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
     """The inverse Fourier transform along two axes.
 
     Args:
@@ -197,7 +213,12 @@ def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
 
 @replayed
-def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
+def rfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
     """The Fourier transform of real numbers along two axes; the last axis is halved.
 
     Args:
@@ -223,7 +244,12 @@ def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
 
 @replayed
-def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
+def irfft2(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
     """The real numbers along two axes whose `rfft2` is `a`.
 
     Args:
@@ -249,7 +275,12 @@ def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
 
 @replayed
-def fftn(a, s=None, axes=None, norm: str | None = None) -> Array:
+def fftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The Fourier transform along several axes.
 
     Args:
@@ -274,7 +305,12 @@ def fftn(a, s=None, axes=None, norm: str | None = None) -> Array:
 
 
 @replayed
-def ifftn(a, s=None, axes=None, norm: str | None = None) -> Array:
+def ifftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The inverse Fourier transform along several axes.
 
     Args:
@@ -299,7 +335,12 @@ def ifftn(a, s=None, axes=None, norm: str | None = None) -> Array:
 
 
 @replayed
-def rfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
+def rfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The Fourier transform of real numbers along several axes; the last axis is halved.
 
     Args:
@@ -326,7 +367,12 @@ def rfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
 
 
 @replayed
-def irfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
+def irfftn(
+    a: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The real numbers along several axes whose `rfftn` is `a`.
 
     Args:
@@ -361,7 +407,7 @@ def _swapped(norm):
 
 
 @replayed
-def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real Fourier transform of numbers with Hermitian symmetry, of which `a` is one half.
 
     Args:
@@ -388,7 +434,7 @@ def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
 
 
 @replayed
-def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """One half of the numbers with Hermitian symmetry whose Fourier transform is the real `a`.
 
     Args:

@@ -10,7 +10,7 @@ from gradix._core import dtypes
 from gradix.numpy.conversion import asarray
 
 
-def load(file, *args: Any, **kwargs: Any) -> Any:
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """The array in a `.npy` file, or a mapping from names to the arrays in a `.npz` file.
 
     Args:
@@ -43,7 +43,7 @@ def load(file, *args: Any, **kwargs: Any) -> Any:
     return asarray(out)
 
 
-def save(file, arr, allow_pickle: bool = True) -> None:
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     """Write an array to a `.npy` file.
 
     Args:
@@ -58,7 +58,7 @@ def save(file, arr, allow_pickle: bool = True) -> None:
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
-def savez(file, *args, allow_pickle: bool = True, **kwds) -> None:
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Write several arrays to a `.npz` file, under the names of the keywords.
 
     Args:

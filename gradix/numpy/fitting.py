@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import index as as_int
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -31,8 +31,11 @@ from gradix.numpy.selection import where
 from gradix.numpy.solving import inv, lstsq
 from gradix.numpy.sorting import argsort
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def roots(p, *, strip_zeros: bool = True) -> Array:
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, in no particular order.
 
     Args:
@@ -90,7 +93,13 @@ def _roots(p):
 
 @replayed
 def polyfit(
-    x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool = False,
 ) -> Any:
     """The coefficients of the polynomial with the least sum of squared distances from points.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax
@@ -11,6 +13,10 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, known_int
 from gradix.numpy.promotion import as_operand, convert, inexact_operand
 from gradix.numpy.rearrangement import roll
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes, Device, DTypeLike
+    from gradix._core.sharding import Sharding
 
 
 def _frequencies(name: str, count, n, d, dtype):
@@ -43,7 +49,13 @@ def _count(name: str, n) -> int:
     )
 
 
-def fftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
+def fftfreq(
+    n: int,
+    d: ArrayLike = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | Sharding | None = None,
+) -> Array:
     """The frequencies that belong to the elements of `fft` of n samples.
 
     Args:
@@ -68,7 +80,13 @@ def fftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
     return _frequencies("fftfreq", n, n, d, dtype)
 
 
-def rfftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
+def rfftfreq(
+    n: int,
+    d: ArrayLike = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | Sharding | None = None,
+) -> Array:
     """The frequencies that belong to the elements of `rfft` of n samples.
 
     Args:
@@ -99,7 +117,7 @@ def _shifted(x, axes, by):
 
 
 @replayed
-def fftshift(x, axes=None) -> Array:
+def fftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
     """`x` with the zero frequency moved to the middle of the axes (all axes by default).
 
     Example:
@@ -111,7 +129,7 @@ def fftshift(x, axes=None) -> Array:
 
 
 @replayed
-def ifftshift(x, axes=None) -> Array:
+def ifftshift(x: ArrayLike, axes: Axes | None = None) -> Array:
     """`x` with the zero frequency moved back to the front of the axes; the inverse of `fftshift`.
 
     Example:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix import lax
@@ -28,9 +31,19 @@ from gradix.numpy.promotion import (
 from gradix.numpy.ranges import linspace
 from gradix.numpy.selection import where as choose
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 
 def bincount(
-    x, weights=None, minlength: int = 0, *, length: int | None = None, out_sharding=None
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """How often each of the numbers 0, 1, 2, … occurs in a vector.
 
@@ -98,7 +111,9 @@ def bincount(
 
 
 @replayed
-def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Array:
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """The number of the bin into which each element falls.
 
     Args:
@@ -125,13 +140,19 @@ def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Arra
     n = bins.aval.shape[0]
     if not n:
         return lax.full(x.aval.shape, number(0, dtypes.python_scalar_dtype(int)))
-    side, options = ("left" if right else "right"), {} if method is None else {"method": method}
+    side: str = "left" if right else "right"
+    options: dict[str, Any] = {} if method is None else {"method": method}
     rises = greater_equal(bins[-1], bins[0])
     found = choose(rises, bins, lax.rev(bins, (0,))).searchsorted(x, side=side, **options)
     return choose(rises, found, lax.sub(number(n, found.aval.dtype), found))
 
 
-def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: ArrayLike | Sequence[float] | str = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The edges of the bins of `histogram`.
 
     Args:
@@ -190,7 +211,11 @@ def _bad_range(range):
 
 
 def histogram(
-    a, bins=10, range=None, weights=None, density: bool | None = None
+    a: ArrayLike,
+    bins: ArrayLike | Sequence[float] | str = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Array, Array]:
     """How many elements fall into each bin, and the edges of the bins.
 
@@ -245,7 +270,12 @@ def _bin_numbers(x, edges):
 
 
 def histogram2d(
-    x, y, bins=10, range=None, weights=None, density: bool | None = None
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: Any = 10,
+    range: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
     """How many points of the plane fall into each cell of a grid, and the edges of the cells.
 
@@ -287,7 +317,13 @@ def histogram2d(
     return counts, first, second
 
 
-def histogramdd(sample, bins=10, range=None, weights=None, density: bool | None = None):
+def histogramdd(
+    sample: ArrayLike | Sequence[ArrayLike],
+    bins: Any = 10,
+    range: Sequence[Any] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
     """How many points of a space fall into each cell of a grid, and the edges of the cells.
 
     Args:

@@ -18,7 +18,7 @@ from gradix.numpy.ranges import arange, linspace
 from gradix.numpy.shapes import expand_dims, moveaxis
 
 
-def ix_(*args) -> tuple:
+def ix_(*args: Any) -> tuple:
     """Vectors of integers reshaped so that together they index all combinations of their elements.
 
     Returns:

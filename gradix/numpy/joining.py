@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index as as_int
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -27,6 +29,11 @@ from gradix.numpy.masks import decides_sizes
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.shapes import expand_dims, ravel
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 # -- joined ----------------------------------------------------------------------------------------
 
 
@@ -36,7 +43,7 @@ def _sequence(name: str, arrays) -> list:
         x = as_operand(name, arrays)
         if not x.aval.ndim:
             raise ValueError(f"{name}: got a scalar in place of arrays. Pass a sequence of arrays.")
-        return lax.unstack(x, 0)
+        return list(lax.unstack(x, 0))
     if not hasattr(arrays, "__len__") or isinstance(arrays, (str, bytes, dict)):
         raise TypeError(
             f"{name} takes a sequence of arrays, got {type(arrays)}."
@@ -60,7 +67,11 @@ def _in_one_dtype(name: str, xs, dtype) -> list:
     return promote_dtypes(name, *xs)
 
 
-def concatenate(arrays, axis: int | None = 0, dtype=None) -> Array:
+def concatenate(
+    arrays: Array | np.ndarray | Sequence[ArrayLike],
+    axis: int | None = 0,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Arrays joined one after the other along an axis.
 
     Args:
@@ -79,6 +90,12 @@ def concatenate(arrays, axis: int | None = 0, dtype=None) -> Array:
         >>> import gradix.numpy as jnp
         >>> jnp.concatenate([jnp.arange(2), jnp.ones(1)])
         Array([0., 1., 1.], dtype=float32)
+        >>> jnp.concatenate([jnp.zeros((2, 1)), jnp.ones((2, 2))], axis=1)
+        Array([[0., 1., 1.],
+               [0., 1., 1.]], dtype=float32)
+
+    See also:
+        `jnp.stack`, which adds an axis; `jnp.hstack`, `jnp.vstack`, `jnp.block`, `jnp.split`.
     """
     xs = _sequence("concatenate", arrays)
     if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
@@ -93,7 +110,7 @@ def concatenate(arrays, axis: int | None = 0, dtype=None) -> Array:
     return lax.concatenate(_in_one_dtype("concatenate", xs, dtype), axis_of(axis, xs[0].aval.ndim))
 
 
-def concat(arrays, /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Array | np.ndarray | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Arrays joined one after the other along an axis; the array API's name of `concatenate`.
 
     Example:
@@ -104,7 +121,12 @@ def concat(arrays, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
-def stack(arrays, axis: int = 0, out=None, dtype=None) -> Array:
+def stack(
+    arrays: Array | np.ndarray | Sequence[ArrayLike],
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Arrays of one shape joined along a new axis.
 
     Args:
@@ -125,6 +147,12 @@ def stack(arrays, axis: int = 0, out=None, dtype=None) -> Array:
         >>> jnp.stack([jnp.arange(2), jnp.ones(2)], axis=1)
         Array([[0., 1.],
                [1., 1.]], dtype=float32)
+        >>> jnp.stack([jnp.ones((2, 3)), jnp.zeros((2, 3))]).shape
+        (2, 2, 3)
+
+    See also:
+        `jnp.concatenate`, which joins along an axis that is there; `jnp.unstack`,
+        `jnp.column_stack`.
     """
     no_out("stack", out)
     xs = _sequence("stack", arrays)
@@ -138,7 +166,7 @@ def stack(arrays, axis: int = 0, out=None, dtype=None) -> Array:
 
 
 @replayed
-def vstack(tup, dtype=None) -> Array:
+def vstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along axis 0, one below the other; vectors become rows.
 
     Raises:
@@ -153,7 +181,7 @@ def vstack(tup, dtype=None) -> Array:
 
 
 @replayed
-def hstack(tup, dtype=None) -> Array:
+def hstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along axis 1, side by side; vectors are joined along their only axis.
 
     Raises:
@@ -169,7 +197,7 @@ def hstack(tup, dtype=None) -> Array:
 
 
 @replayed
-def dstack(tup, dtype=None) -> Array:
+def dstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along axis 2, one behind the other; axes of size 1 are added up to three.
 
     Raises:
@@ -184,7 +212,7 @@ def dstack(tup, dtype=None) -> Array:
 
 
 @replayed
-def column_stack(tup) -> Array:
+def column_stack(tup: Array | np.ndarray | Sequence[ArrayLike]) -> Array:
     """Arrays joined along axis 1, side by side; vectors become columns.
 
     Raises:
@@ -201,7 +229,7 @@ def column_stack(tup) -> Array:
 
 
 @replayed
-def block(arrays) -> Array:
+def block(arrays: Any) -> Array:
     """An array joined of nested lists of blocks.
 
     Blocks in the innermost lists are joined along the last axis, the results along the axis before
@@ -245,7 +273,7 @@ def _joined_blocks(arrays):
 
 
 @replayed
-def append(arr, values, axis: int | None = None) -> Array:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """The array with `values` joined after it, along an axis.
 
     Args:
@@ -270,7 +298,7 @@ def append(arr, values, axis: int | None = None) -> Array:
 
 
 @replayed
-def tile(A, reps) -> Array:
+def tile(A: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> Array:
     """The array repeated as a whole, `reps[i]` times along axis i.
 
     If `reps` and the array differ in length, axes of size 1, or numbers 1, are put in front.
@@ -282,22 +310,29 @@ def tile(A, reps) -> Array:
         >>> import gradix.numpy as jnp
         >>> jnp.tile(jnp.arange(2), 2)
         Array([0, 1, 0, 1], dtype=int32)
+        >>> jnp.tile(jnp.arange(2), (2, 2))
+        Array([[0, 1, 0, 1],
+               [0, 1, 0, 1]], dtype=int32)
+
+    See also:
+        `jnp.repeat`, which repeats each element; `jnp.broadcast_to`, `jnp.concatenate`.
     """
     x = as_operand("tile", A)
-    reps = (
-        [as_dim(r) for r in reps]
-        if isinstance(reps, (tuple, list)) or np.ndim(reps)
-        else [as_dim(reps)]
+    given: Any = reps
+    times = (
+        [as_dim(r) for r in given]
+        if isinstance(given, (tuple, list)) or np.ndim(given)
+        else [as_dim(given)]
     )
-    rank = max(len(reps), x.aval.ndim)
-    if any(r < 0 for r in reps):
-        raise ValueError(f"tile: reps must not be negative, got {tuple(reps)}.")
+    rank = max(len(times), x.aval.ndim)
+    if any(r < 0 for r in times):
+        raise ValueError(f"tile: reps must not be negative, got {tuple(times)}.")
     x = lax.expand_dims(x, range(rank - x.aval.ndim))
-    reps = [1] * (rank - len(reps)) + list(reps)
-    for axis, (n, r) in enumerate(zip(x.aval.shape, reps)):
+    times = [1] * (rank - len(times)) + times
+    for axis, (n, r) in enumerate(zip(x.aval.shape, times)):
         if r != 1 and (is_count(n) or is_count(r)):
-            x, reps[axis] = _tiled_by_places(x, r, axis), 1
-    return lax.tile(x, tuple(reps))
+            x, times[axis] = _tiled_by_places(x, r, axis), 1
+    return lax.tile(x, tuple(times))
 
 
 def _tiled_by_places(x, count, axis: int):
@@ -316,12 +351,12 @@ def _repeat_by(a, repeats: tuple, axis, total_repeat_length) -> Array:
 
 
 def repeat(
-    a,
-    repeats,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding=None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The array with each element repeated along an axis.
 
@@ -346,6 +381,12 @@ def repeat(
         >>> import gradix.numpy as jnp
         >>> jnp.repeat(jnp.arange(3), jnp.array([2, 0, 1]))
         Array([0, 0, 2], dtype=int32)
+        >>> jnp.repeat(jnp.array([[1, 2]]), 2, axis=0)
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
+
+    See also:
+        `jnp.tile`, which repeats the whole; `jnp.broadcast_to`, `jnp.take`.
     """
     if out_sharding is not None:
         known = not isinstance(repeats, Tracer)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index as as_int
+from typing import TYPE_CHECKING, Any
 
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
@@ -31,6 +33,12 @@ from gradix.numpy.norms import cond, matrix_norm, norm, vector_norm
 from gradix.numpy.products import vecdot as _vecdot
 from gradix.numpy.promotion import as_operand, broadcast_to
 from gradix.numpy.solving import inv, lstsq, matrix_rank, pinv, solve, tensorinv, tensorsolve
+
+if TYPE_CHECKING:
+    from gradix import lax
+    from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
 matrix_transpose = alias(shapes.matrix_transpose, "matrix_transpose", __name__)
 vecdot = alias(_vecdot, "vecdot", __name__)
@@ -79,7 +87,7 @@ __all__ = [
 
 
 @replayed
-def matrix_power(a, n: int) -> Array:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """The n-th power of square matrices (..., m, m), by repeated squaring.
 
     If `n` is negative, it is the power -n of the inverse, in a floating dtype.
@@ -116,7 +124,7 @@ def matrix_power(a, n: int) -> Array:
     return x if out is None else out
 
 
-def multi_dot(arrays, *, precision=None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: lax.PrecisionLike = None) -> Array:
     """The product of a chain of matrices, computed in the order that takes the fewest operations.
 
     Args:
@@ -161,7 +169,14 @@ def multi_dot(arrays, *, precision=None) -> Array:
 # -- matrices as the last axes ---------------------------------------------------------------------
 
 
-def matmul(x1, x2, /, *, precision=None, preferred_element_type=None) -> Array:
+def matmul(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The matrix product of `x1` and `x2`, as `jnp.matmul`.
 
     Args:
@@ -186,7 +201,14 @@ def matmul(x1, x2, /, *, precision=None, preferred_element_type=None) -> Array:
 
 
 def tensordot(
-    x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axes: int | Sequence[Any] = 2,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The sums of products of `x1` and `x2` over several axes of each, as `jnp.tensordot`.
 
@@ -220,7 +242,7 @@ def tensordot(
     )
 
 
-def cross(x1, x2, /, *, axis: int = -1) -> Array:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross products of vectors with three components.
 
     Args:
@@ -248,7 +270,7 @@ def cross(x1, x2, /, *, axis: int = -1) -> Array:
     return products.cross(x, y, axis=axis)
 
 
-def outer(x1, x2, /) -> Array:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of each element of `x1` with each element of `x2`: a matrix for two vectors.
 
     Raises:
@@ -269,7 +291,7 @@ def outer(x1, x2, /) -> Array:
     return products.outer(x, y)
 
 
-def diagonal(x, /, *, offset: int = 0) -> Array:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices (..., m, n), as an array with the diagonal along its last axis.
 
     Raises:
@@ -283,7 +305,7 @@ def diagonal(x, /, *, offset: int = 0) -> Array:
     return matrices.diagonal(x, offset, -2, -1)
 
 
-def trace(x, /, *, offset: int = 0, dtype=None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of matrices.
 
     Args:

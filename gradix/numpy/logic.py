@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,17 +28,20 @@ from gradix.numpy.promotion import (
     same_rank,
 )
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _BOOL = np.dtype(bool)
 
 
 # -- comparisons -----------------------------------------------------------------------------------
 
 
-def _comparison(name: str, op, summary: str, value: str) -> Callable[..., Array]:
+def _comparison(name: str, op, summary: str, value: str) -> Callable[[ArrayLike, ArrayLike], Array]:
     """A comparison; complex numbers are compared by real part, then by imaginary part."""
     equality = name in ("equal", "not_equal")
 
-    def function(x, y, /):
+    def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         x, y = operands(name, x, y)
         return op(x, y) if equality else ordered(op, x, y)
 
@@ -86,7 +90,7 @@ def _truths(name: str, x, y) -> tuple[Array, Array]:
     return convert(x, _BOOL, weak), convert(y, _BOOL, weak)
 
 
-def logical_and(x, y):
+def logical_and(x: ArrayLike, y: ArrayLike):
     """Whether both operands are other than zero, elementwise, as booleans.
 
     Example:
@@ -97,7 +101,7 @@ def logical_and(x, y):
     return lax.bitwise_and(*_truths("logical_and", x, y))
 
 
-def logical_or(x, y):
+def logical_or(x: ArrayLike, y: ArrayLike):
     """Whether one operand is, or both are, other than zero, elementwise, as booleans.
 
     Example:
@@ -108,7 +112,7 @@ def logical_or(x, y):
     return lax.bitwise_or(*_truths("logical_or", x, y))
 
 
-def logical_xor(x, y):
+def logical_xor(x: ArrayLike, y: ArrayLike):
     """Whether exactly one operand is other than zero, elementwise, as booleans.
 
     Example:
@@ -119,7 +123,7 @@ def logical_xor(x, y):
     return lax.bitwise_xor(*_truths("logical_xor", x, y))
 
 
-def logical_not(x, /) -> Array:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether each element is zero, as booleans.
 
     Example:
@@ -133,7 +137,7 @@ def logical_not(x, /) -> Array:
 # -- bits ------------------------------------------------------------------------------------------
 
 
-def bitwise_and(x, y):
+def bitwise_and(x: ArrayLike, y: ArrayLike):
     """The bits that are set in both integers, elementwise; `and` for booleans.
 
     Raises:
@@ -147,7 +151,7 @@ def bitwise_and(x, y):
     return lax.bitwise_and(*operands("bitwise_and", x, y))
 
 
-def bitwise_or(x, y):
+def bitwise_or(x: ArrayLike, y: ArrayLike):
     """The bits that are set in at least one of the integers, elementwise; `or` for booleans.
 
     Raises:
@@ -161,7 +165,7 @@ def bitwise_or(x, y):
     return lax.bitwise_or(*operands("bitwise_or", x, y))
 
 
-def bitwise_xor(x, y):
+def bitwise_xor(x: ArrayLike, y: ArrayLike):
     """The bits that are set in exactly one of the integers, elementwise; `xor` for booleans.
 
     Raises:
@@ -175,7 +179,7 @@ def bitwise_xor(x, y):
     return lax.bitwise_xor(*operands("bitwise_xor", x, y))
 
 
-def invert(x, /) -> Array:
+def invert(x: ArrayLike, /) -> Array:
     """The integer with all bits inverted, elementwise; `not` for booleans.
 
     Raises:
@@ -193,7 +197,7 @@ bitwise_not, bitwise_invert = alias(invert, "bitwise_not"), alias(invert, "bitwi
 
 
 @replayed
-def left_shift(x, y, /) -> Array:
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of `x` moved up by `y` places, elementwise, in the promoted dtype.
 
     Raises:
@@ -211,7 +215,7 @@ bitwise_left_shift = alias(left_shift, "bitwise_left_shift")
 
 
 @replayed
-def right_shift(x1, x2, /) -> Array:
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits of `x1` moved down by `x2` places, elementwise; negative integers stay negative.
 
     Raises:
@@ -231,7 +235,7 @@ def right_shift(x1, x2, /) -> Array:
 bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 
-def bitwise_count(x, /) -> Array:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits of `|x|` are set, elementwise, as uint8.
 
     Raises:
@@ -255,7 +259,7 @@ def _constant(value: bool, shape) -> Array:
     return lax.full(shape, value, _BOOL)
 
 
-def isnan(x, /) -> Array:
+def isnan(x: ArrayLike, /) -> Array:
     """Whether each element is NaN, or for complex numbers a part of it, as booleans.
 
     Example:
@@ -267,13 +271,18 @@ def isnan(x, /) -> Array:
     return lax.ne(x, x)
 
 
-def isfinite(x, /) -> Array:
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether each element is neither NaN nor infinite, in all its parts, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
         Array([ True, False, False], dtype=bool)
+        >>> jnp.isfinite(jnp.array([1 + 1j, complex(0, jnp.inf)]))
+        Array([ True, False], dtype=bool)
+
+    See also:
+        `jnp.isnan`, `jnp.isinf`, `jnp.nan_to_num`, `gradix.debug_nans`.
     """
     x = as_operand("isfinite", x)
     dtype = x.aval.dtype
@@ -284,7 +293,7 @@ def isfinite(x, /) -> Array:
     return _constant(True, x.aval.shape)
 
 
-def isinf(x, /) -> Array:
+def isinf(x: ArrayLike, /) -> Array:
     """Whether each element is infinite, or for complex numbers a part of it, as booleans.
 
     Example:
@@ -301,7 +310,7 @@ def isinf(x, /) -> Array:
     return _constant(False, x.aval.shape)
 
 
-def isposinf(x, /, out=None) -> Array:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether each element is +∞, as booleans.
 
     Raises:
@@ -316,7 +325,7 @@ def isposinf(x, /, out=None) -> Array:
     return _is_infinity("isposinf", x, math.inf, out)
 
 
-def isneginf(x, /, out=None) -> Array:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether each element is -∞, as booleans.
 
     Raises:
@@ -344,7 +353,7 @@ def _is_infinity(name: str, x, infinity: float, out):
     return _constant(False, x.aval.shape)
 
 
-def iscomplex(x) -> Array:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether each element has an imaginary part other than zero, as booleans.
 
     Example:
@@ -357,7 +366,7 @@ def iscomplex(x) -> Array:
     return lax.ne(part, like(part, 0.0))
 
 
-def isreal(x) -> Array:
+def isreal(x: ArrayLike) -> Array:
     """Whether each element has no imaginary part, or one that is zero, as booleans.
 
     Example:
@@ -368,7 +377,7 @@ def isreal(x) -> Array:
     return lax.bitwise_not(iscomplex(x))
 
 
-def iscomplexobj(x) -> bool:
+def iscomplexobj(x: Any) -> bool:
     """Whether `x` has a complex dtype, whatever its values.
 
     Example:
@@ -380,7 +389,7 @@ def iscomplexobj(x) -> bool:
     return dtype in COMPLEX if dtype is not None else np.iscomplexobj(x)
 
 
-def isrealobj(x) -> bool:
+def isrealobj(x: Any) -> bool:
     """Whether `x` has a dtype that is not complex, whatever its values.
 
     Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index as as_int
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +29,10 @@ from gradix.numpy.promotion import (
 from gradix.numpy.ranges import arange
 from gradix.numpy.reductions import sum
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Device, DTypeLike, Size
+    from gradix._core.sharding import Sharding
+
 _BOOL = np.dtype(bool)
 masks = lazy_module("gradix.numpy.masks")
 
@@ -38,7 +43,14 @@ _INT32 = np.dtype("int32")
 
 
 @replayed
-def eye(N, M=None, k=0, dtype=None, *, device=None) -> Array:
+def eye(
+    N: Size,
+    M: Size | None = None,
+    k: ArrayLike = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
@@ -57,6 +69,12 @@ def eye(N, M=None, k=0, dtype=None, *, device=None) -> Array:
         >>> jnp.eye(2, 3, k=1)
         Array([[0., 1., 0.],
                [0., 0., 1.]], dtype=float32)
+        >>> jnp.eye(2, dtype=int)
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
+
+    See also:
+        `jnp.identity`, `jnp.diag`, `jnp.tri`, `nn.one_hot`.
     """
     dtype = dtypes.requested_dtype(dtype, "eye", stacklevel=3)
     shape = _matrix_shape("eye", N, M)
@@ -94,7 +112,7 @@ def _offset(k):
     return number(k, _INT32) if isinstance(k, int) else convert(as_operand("k", k), _INT32)
 
 
-def identity(n, dtype=None) -> Array:
+def identity(n: Size, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix of shape (n, n), in the default floating dtype if `dtype` is None.
 
     Example:
@@ -107,7 +125,7 @@ def identity(n, dtype=None) -> Array:
 
 
 @replayed
-def tri(N, M=None, k: int = 0, dtype=None) -> Array:
+def tri(N: Size, M: Size | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """A matrix with ones on and below a diagonal, and zeros above it.
 
     Args:
@@ -138,7 +156,7 @@ def _lower(shape: tuple, k):
 
 
 @replayed
-def tril(m, k: int = 0) -> Array:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros above diagonal `k`, or each matrix of a stack (..., m, n).
 
     Raises:
@@ -154,7 +172,7 @@ def tril(m, k: int = 0) -> Array:
 
 
 @replayed
-def triu(m, k: int = 0) -> Array:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """The matrix with zeros below diagonal `k`, or each matrix of a stack (..., m, n).
 
     Raises:
@@ -201,7 +219,7 @@ def _below(diagonal, m):
     return within * (within + 1) // 2 + larger(diagonal - m, 0) * m
 
 
-def tril_indices(n, k=0, m=None) -> tuple:
+def tril_indices(n: Size, k: int = 0, m: Size | None = None) -> tuple:
     """Row and column indices of the elements on and below diagonal `k` of an `n` by `m` matrix.
 
     Args:
@@ -224,7 +242,7 @@ def tril_indices(n, k=0, m=None) -> tuple:
     return _triangle_indices(np.tri(n, m, k, dtype=bool))
 
 
-def triu_indices(n, k=0, m=None) -> tuple:
+def triu_indices(n: Size, k: int = 0, m: Size | None = None) -> tuple:
     """Row and column indices of the elements on and above diagonal `k` of an `n` by `m` matrix.
 
     Args:
@@ -247,7 +265,7 @@ def triu_indices(n, k=0, m=None) -> tuple:
     return _triangle_indices(~np.tri(n, m, k - 1, dtype=bool))
 
 
-def tril_indices_from(arr, k: int = 0) -> tuple:
+def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple:
     """The row and column indices of the elements on and below diagonal `k` of a matrix.
 
     Raises:
@@ -262,7 +280,7 @@ def tril_indices_from(arr, k: int = 0) -> tuple:
     return tril_indices(n, k, m)
 
 
-def triu_indices_from(arr, k: int = 0) -> tuple:
+def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple:
     """The row and column indices of the elements on and above diagonal `k` of a matrix.
 
     Raises:
@@ -308,7 +326,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple:
     return (arange(n),) * ndim
 
 
-def diag_indices_from(arr) -> tuple:
+def diag_indices_from(arr: ArrayLike) -> tuple:
     """The indices of the main diagonal of an array whose axes have one size.
 
     Returns:
@@ -333,7 +351,7 @@ def diag_indices_from(arr) -> tuple:
 
 
 @replayed
-def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements on a diagonal, along a new last axis.
 
     Args:
@@ -390,7 +408,7 @@ def _last_diagonal(x, offset: int):
 
 
 @replayed
-def diag(v, k: int = 0) -> Array:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with a vector on its diagonal `k`, or the diagonal `k` of a matrix.
 
     Returns:
@@ -422,7 +440,7 @@ def diag(v, k: int = 0) -> Array:
 
 
 @replayed
-def diagflat(v, k: int = 0) -> Array:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of `v`, taken as one row, on its diagonal `k`.
 
     Example:
@@ -436,7 +454,14 @@ def diagflat(v, k: int = 0) -> Array:
 
 
 @replayed
-def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=None) -> Array:
+def trace(
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """The sum of the elements on a diagonal.
 
     Args:
@@ -465,7 +490,7 @@ def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=No
 
 
 @replayed
-def vander(x, N: int | None = None, increasing: bool = False) -> Array:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix whose rows hold powers of the elements of a vector (a Vandermonde matrix).
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from gradix.numpy.promotion import (
 from gradix.numpy.reductions import initial_value, keep_axes, mask_like, sum
 from gradix.numpy.selection import where as choose
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes, DTypeLike
+
 _DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
 
 
@@ -35,7 +38,15 @@ def count_of(shape: tuple, axes: tuple, names: tuple = ()) -> int:
 
 
 @replayed
-def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=None) -> Array:
+def mean(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """The arithmetic mean of the elements, over all axes or some.
 
     Args:
@@ -57,6 +68,11 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
         >>> import gradix.numpy as jnp
         >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([2., 3.], dtype=float32)
+        >>> jnp.mean(jnp.array([1.0, 2.0, 6.0]), where=jnp.array([True, True, False]))
+        Array(1.5, dtype=float32)
+
+    See also:
+        `jnp.average`, with weights; `jnp.median`, `jnp.std`, `jnp.nanmean`.
     """
     axis, names = positions_and_names(axis)
     if (
@@ -108,7 +124,13 @@ def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool =
 
 
 @replayed
-def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any:
     """The weighted mean of the elements, over all axes or some.
 
     Args:
@@ -171,16 +193,16 @@ def _weights_like(x, w, axis, axes: tuple):
 
 @replayed
 def var(
-    a,
-    axis=None,
-    dtype=None,
-    out=None,
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where=None,
-    mean=None,
-    correction=None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: float | None = None,
 ) -> Array:
     """The variance of the elements, their mean squared distance from their mean, over axes.
 
@@ -225,16 +247,16 @@ def var(
 
 @replayed
 def std(
-    a,
-    axis=None,
-    dtype=None,
-    out=None,
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where=None,
-    mean=None,
-    correction=None,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: float | None = None,
 ) -> Array:
     """The standard deviation of the elements, the square root of `var`, over axes.
 

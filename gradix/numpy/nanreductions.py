@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from gradix.numpy.promotion import (
     working_dtype,
 )
 from gradix.numpy.selection import where as choose
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes, DTypeLike
 
 
 def _isnan(x):
@@ -50,7 +54,14 @@ def _extreme(name: str, reduce, fill, a, axis, out, *, keepdims, initial, where)
 
 
 @replayed
-def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
+def nanmax(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element that is not NaN, over all axes or some; NaN where all elements are.
 
     Args:
@@ -87,7 +98,14 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
 
 
 @replayed
-def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
+def nanmin(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element that is not NaN, over all axes or some; NaN where all elements are.
 
     Args:
@@ -125,7 +143,13 @@ def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
 
 @replayed
 def nansum(
-    a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The sum of the elements that are not NaN, over all axes or some.
 
@@ -156,7 +180,13 @@ def nansum(
 
 @replayed
 def nanprod(
-    a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The product of the elements that are not NaN, over all axes or some.
 
@@ -196,7 +226,14 @@ def _present(name: str, x, where):
 
 
 @replayed(host=row_host_implementations.nanmean)
-def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=None) -> Array:
+def nanmean(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:
     """The mean of the elements that are not NaN, over all axes or some; NaN where all elements are.
 
     Args:
@@ -234,7 +271,14 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
 
 @replayed(host=row_host_implementations.nanvar)
 def nanvar(
-    a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """The variance of the elements that are not NaN, over axes; NaN where there are too few.
 
@@ -289,7 +333,14 @@ def nanvar(
 
 @replayed(host=row_host_implementations.nanstd)
 def nanstd(
-    a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
     """The standard deviation of the elements that are not NaN, the square root of `nanvar`.
 
@@ -329,7 +380,9 @@ def _position(name: str, find, fill, a, axis, out, *, keepdims):
 
 
 @replayed
-def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
+def nanargmax(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The index of the largest element that is not NaN, along an axis; -1 where all elements are.
 
     Args:
@@ -354,7 +407,9 @@ def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None
 
 
 @replayed
-def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
+def nanargmin(
+    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
     """The index of the smallest element that is not NaN, along an axis; -1 where all elements are.
 
     Args:

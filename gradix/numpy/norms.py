@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax
@@ -19,9 +21,14 @@ from gradix.numpy.promotion import as_operand, convert, inexact_operand, number,
 from gradix.numpy.reductions import sum
 from gradix.numpy.solving import inv
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes
+
 
 @replayed
-def norm(x, ord=None, axis=None, keepdims: bool = False) -> Array:
+def norm(
+    x: ArrayLike, ord: float | str | None = None, axis: Axes | None = None, keepdims: bool = False
+) -> Array:
     """The norms of vectors or of matrices along axes of an array.
 
     Args:
@@ -42,6 +49,11 @@ def norm(x, ord=None, axis=None, keepdims: bool = False) -> Array:
         >>> import gradix.numpy as jnp
         >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
         Array(5., dtype=float32)
+        >>> jnp.linalg.norm(jnp.ones((3, 4)), axis=1), jnp.linalg.norm(jnp.eye(4))
+        (Array([2., 2., 2.], dtype=float32), Array(2., dtype=float32))
+
+    See also:
+        `jnp.linalg.vector_norm`, `jnp.linalg.matrix_norm`, `jnp.vdot`.
     """
     x = inexact_operand("norm", x)
     ndim = x.aval.ndim
@@ -63,7 +75,9 @@ def norm(x, ord=None, axis=None, keepdims: bool = False) -> Array:
 
 
 @replayed
-def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2) -> Array:
+def vector_norm(
+    x: ArrayLike, /, *, axis: Axes | None = None, keepdims: bool = False, ord: float | str = 2
+) -> Array:
     """The norms of vectors along axes of an array, or of all its elements.
 
     Args:
@@ -104,7 +118,7 @@ def _integer_norm(x, axes, keepdims: bool, order):
 
 
 @replayed
-def matrix_norm(x, /, *, keepdims: bool = False, ord="fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> Array:
     """The norms of matrices.
 
     Args:
@@ -209,7 +223,7 @@ def _spectral_norm(x, axes, keepdims: bool, order):
 
 
 @replayed
-def cond(x, p=None):
+def cond(x: ArrayLike, p: float | str | None = None) -> Array:
     """The condition numbers of matrices: their norm times the norm of their inverse.
 
     Args:

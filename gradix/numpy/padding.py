@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from operator import index as as_int
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from gradix.numpy.ranges import arange
 from gradix.numpy.rounding_and_parts import round
 from gradix.numpy.shapes import moveaxis
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _STATISTICS: dict[str, Callable] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
 # In arrays with rows and sizes from these on, parts are copied; in others, elements are gathered.
 _LONG_ROW = 128
@@ -41,7 +45,9 @@ _OPTIONS: dict[str, frozenset] = {
 
 
 @replayed
-def pad(array, pad_width, mode="constant", **kwargs) -> Array:
+def pad(
+    array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
+) -> Array:
     """The array with elements added at the ends of its axes.
 
     Args:

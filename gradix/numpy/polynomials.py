@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index as as_int
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +27,12 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.rearrangement import trim_zeros
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 
 @replayed(host=host_implementations.polyval)
-def polyval(p, x, *, unroll: int = 16) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values of a polynomial at the elements of `x`.
 
     Args:
@@ -90,7 +94,7 @@ def _padded(name: str, p, shape: tuple, n: int):
 
 
 @replayed
-def polyadd(a1, a2) -> Array:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The coefficients of the sum of two polynomials, in the promoted dtype.
 
     Example:
@@ -102,7 +106,7 @@ def polyadd(a1, a2) -> Array:
 
 
 @replayed
-def polysub(a1, a2) -> Array:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The coefficients of the difference of two polynomials, in the promoted dtype.
 
     Example:
@@ -114,7 +118,7 @@ def polysub(a1, a2) -> Array:
 
 
 @replayed(host=host_implementations.polymul)
-def polymul(a1, a2, *, trim_leading_zeros: bool = False) -> Array:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The coefficients of the product of two polynomials.
 
     Args:
@@ -146,7 +150,7 @@ def _without_leading_zeros(p):
 
 
 @replayed
-def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple:
     """The coefficients of the quotient and of the remainder of two polynomials.
 
     Args:
@@ -177,7 +181,7 @@ def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
 
 
 @replayed
-def polyder(p, m: int = 1) -> Array:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The coefficients of the m-th derivative of a polynomial, in a floating or complex dtype.
 
     Raises:
@@ -205,7 +209,7 @@ def polyder(p, m: int = 1) -> Array:
 
 
 @replayed
-def polyint(p, m: int = 1, k=None) -> Array:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The coefficients of the m-th integral of a polynomial.
 
     Args:
@@ -252,7 +256,7 @@ def polyint(p, m: int = 1, k=None) -> Array:
 
 
 @replayed(host=host_implementations.poly)
-def poly(seq_of_zeros) -> Array:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with the given zeros and leading coefficient 1.
 
     Args:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import KeyType
 
+if TYPE_CHECKING:
+    from gradix._core.operators import Array
+
 
 def array_repr(
-    arr,
+    arr: Array,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -30,7 +33,8 @@ def array_repr(
         'Array([0, 1, 2], dtype=int32)'
     """
     if type(arr) is not ArrayImpl:
-        return np.array_repr(arr, max_line_width, precision, suppress_small)
+        other: Any = arr
+        return np.array_repr(other, max_line_width, precision, suppress_small)
     aval = arr.aval
     if _is_elsewhere(arr):
         return f"Array(shape={aval.shape}, dtype={aval.dtype.name})"
@@ -74,7 +78,7 @@ def _words(keys: ArrayImpl) -> np.ndarray:
 
 
 def array_str(
-    a,
+    a: Array,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: bool | None = None,
@@ -94,7 +98,7 @@ def array_str(
     """
     if type(a) is ArrayImpl and (isinstance(a.aval.dtype, KeyType) or _is_elsewhere(a)):
         return array_repr(a)
-    host = np.asarray(a.host) if type(a) is ArrayImpl else a
+    host: Any = np.asarray(a.host) if type(a) is ArrayImpl else a
     return np.array_str(host, max_line_width, precision, suppress_small)
 
 
@@ -109,7 +113,7 @@ def get_printoptions() -> dict:
     return dict(np.get_printoptions())
 
 
-def set_printoptions(*args, **kwargs) -> None:
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
     """Set options with which arrays are printed; the arguments are those of NumPy's function.
 
     Example:
@@ -119,7 +123,7 @@ def set_printoptions(*args, **kwargs) -> None:
     np.set_printoptions(*args, **kwargs)
 
 
-def printoptions(*args, **kwargs):
+def printoptions(*args: Any, **kwargs: Any) -> Any:
     """A context in which arrays are printed with other options, given as to NumPy's function.
 
     Example:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import index as as_int
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +21,11 @@ from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.indexing import take_index
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.shapes import moveaxis, ravel
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
 MATRICES = (((1,), (0,)), ((), ()))
 
@@ -38,7 +45,14 @@ def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type
 # -- matrices --------------------------------------------------------------------------------------
 
 
-def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """The product of two matrices, or of each two in stacks of matrices.
 
     Args:
@@ -150,7 +164,14 @@ def _matmul_plan(x: tuple, y: tuple):
     )
 
 
-def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """The sum of products over the last axis of `a` and the last but one (or only) axis of `b`.
 
     Args:
@@ -169,6 +190,12 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
         >>> import gradix.numpy as jnp
         >>> jnp.dot(jnp.arange(3), jnp.arange(3))
         Array(5, dtype=int32)
+        >>> jnp.dot(jnp.ones((2, 3)), jnp.arange(3.0))
+        Array([3., 3.], dtype=float32)
+
+    See also:
+        `jnp.matmul`, which batches over leading axes; `jnp.vdot`, `jnp.tensordot`,
+        `jnp.einsum`, `lax.dot_general`.
     """
     if out_sharding is not None:
         return divided(
@@ -188,7 +215,13 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
         raise _in_terms_of("dot", a, b, max(n - 2, 0), error) from None
 
 
-def inner(a, b, *, precision=None, preferred_element_type=None) -> Array:
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sums of products over the last axes of `a` and `b`.
 
     Args:
@@ -216,7 +249,13 @@ def inner(a, b, *, precision=None, preferred_element_type=None) -> Array:
 
 
 @replayed
-def vdot(a, b, *, precision=None, preferred_element_type=None) -> Array:
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The inner product of all elements of two arrays as a scalar, with those of `a` conjugated.
 
     Args:
@@ -243,7 +282,15 @@ def _conjugated(x):
     return lax.conj(x) if x.aval.dtype in COMPLEX else x
 
 
-def vecdot(x1, x2, /, *, axis: int = -1, precision=None, preferred_element_type=None) -> Array:
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The inner products of the vectors along an axis, with those of `x1` conjugated.
 
     Args:
@@ -291,7 +338,7 @@ def _by_rows(x, y, precision, preferred):
     return contract(x, y, (((len(shape),), (len(shape),)), (axes, axes)), precision, preferred)
 
 
-def matvec(x1, x2, /) -> Array:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices `x1` (..., m, n) with vectors `x2` (..., n), of shape (..., m).
 
     Raises:
@@ -308,7 +355,7 @@ def matvec(x1, x2, /) -> Array:
     return lax.squeeze(out, (out.aval.ndim - 1,))
 
 
-def vecmat(x1, x2, /) -> Array:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of conjugated vectors `x1` (..., m) with matrices `x2` (..., m, n): (..., n).
 
     Raises:
@@ -338,7 +385,7 @@ def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, *, inner_y: t
 
 
 @replayed
-def outer(a, b, out=None) -> Array:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """The matrix of products of each element of `a` with each of `b`, both taken as one row.
 
     Raises:
@@ -357,7 +404,7 @@ def outer(a, b, out=None) -> Array:
 
 
 @replayed
-def kron(a, b) -> Array:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product, in which each element of `a` is replaced by its product with `b`.
 
     Example:
@@ -377,7 +424,13 @@ def kron(a, b) -> Array:
 
 
 def tensordot(
-    a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[Any] = 2,
+    *,
+    precision: lax.PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The sums of products over several axes of each of two arrays.
 
@@ -452,7 +505,12 @@ def _tensordot_axes(axes, x: tuple, y: tuple):
 
 @replayed
 def cross(
-    a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
 ) -> Array:
     """The cross products of vectors with two or three components.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax
@@ -21,6 +23,9 @@ from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
 from gradix.numpy.taking import integer_indices
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _INT = np.dtype("int32")
 
 
@@ -33,7 +38,9 @@ def _not_in_place(name: str, inplace: bool, error=ValueError) -> None:
         )
 
 
-def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
+def put(
+    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
+) -> Array:
     """The array with the elements at indices into it as one row set to values.
 
     Args:
@@ -69,7 +76,13 @@ def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
 
 
 def put_along_axis(
-    arr, indices, values, axis: int | None, inplace: bool = True, *, mode: str | None = None
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | None,
+    inplace: bool = True,
+    *,
+    mode: str | None = None,
 ) -> Array:
     """The array with the elements that indices name along an axis set to values.
 
@@ -114,7 +127,7 @@ def put_along_axis(
     return lax.reshape(IndexUpdateHelper(x)[tuple(index)].set(values, mode=mode), shape)
 
 
-def place(arr, mask, vals, *, inplace: bool = True) -> Array:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """The array with the elements at which a mask is true set to values, one after the other.
 
     Args:
@@ -155,7 +168,9 @@ def place(arr, mask, vals, *, inplace: bool = True) -> Array:
     return lax.reshape(out, x.aval.shape)
 
 
-def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True) -> Array:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """The array with its main diagonal set to a value, or to values.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,21 +19,26 @@ from gradix.numpy.axes import axes_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
 from gradix.numpy.selection import where as choose
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 _F32, _INT32 = np.dtype("float32"), np.dtype("int32")
 
 
 @replayed(host=row_host_implementations.quantile)
 def quantile(
-    a,
-    q,
-    axis=None,
-    out=None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights=None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """The value below which a fraction `q` of the elements lies; NaN if an element is NaN.
 
@@ -66,15 +72,15 @@ def quantile(
 
 @replayed
 def nanquantile(
-    a,
-    q,
-    axis=None,
-    out=None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights=None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """The value below which a fraction `q` of the elements that are not NaN lies.
 
@@ -106,16 +112,16 @@ def nanquantile(
 
 @replayed(host=row_host_implementations.percentile)
 def percentile(
-    a,
-    q,
-    axis=None,
-    out=None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights=None,
-    out_sharding=None,
+    weights: ArrayLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """The value below which `q` percent of the elements lie, the `quantile` of `q / 100`.
 
@@ -157,15 +163,15 @@ def percentile(
 
 @replayed
 def nanpercentile(
-    a,
-    q,
-    axis=None,
-    out=None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
     *,
-    weights=None,
+    weights: ArrayLike | None = None,
 ) -> Array:
     """The value below which `q` percent of the elements that are not NaN lie.
 
@@ -196,7 +202,13 @@ def nanpercentile(
 
 
 @replayed(host=row_host_implementations.median)
-def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
+def median(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
     """The middle element in order, or the mean of the two middle ones; NaN if an element is NaN.
 
     Args:
@@ -224,7 +236,11 @@ def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool
 
 @replayed
 def nanmedian(
-    a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
 ) -> Array:
     """The middle element of those that are not NaN, or the mean of the two middle ones.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -32,8 +32,21 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.selection import where
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Device, DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec, Sharding
 
-def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None) -> Array:
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """The numbers from `start` up to but not including `stop`, in equal steps.
 
     Args:
@@ -56,6 +69,12 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         >>> import gradix.numpy as jnp
         >>> jnp.arange(1, 7, 2)
         Array([1, 3, 5], dtype=int32)
+        >>> jnp.arange(0.0, 1.0, 0.25)
+        Array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
+
+    See also:
+        `jnp.linspace`, for a given number of steps; `lax.iota`,
+        `jnp.indices`.
     """
     if type(start) is int and stop is None and step is None and dtype is None:
         x = lax.iota(dtypes.python_scalar_dtype(int), start if start > 0 else 0)
@@ -175,15 +194,15 @@ def linspace(
 
 @replayed
 def linspace(
-    start,
-    stop,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype=None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device=None,
+    device: Device | Sharding | None = None,
 ) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`.
 
@@ -278,7 +297,13 @@ def _moved_axis(x, axis: int):
 
 @replayed
 def logspace(
-    start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype=None, axis: int = 0
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
 ) -> Array:
     """`num` numbers evenly spaced on a logarithmic scale, from `baseˢᵗᵃʳᵗ` to `baseˢᵗᵒᵖ`.
 
@@ -312,7 +337,12 @@ def logspace(
 
 @replayed
 def geomspace(
-    start, stop, num: int = 50, endpoint: bool = True, dtype=None, axis: int = 0
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
 ) -> Array:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before it.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from math import prod
 from operator import index as as_int
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +37,9 @@ from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
 from gradix.numpy.sorting import argsort
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes, Shape
+
 
 def concrete(x, why: str) -> np.ndarray:
     """A value that must be known while the program is traced, as a NumPy array.
@@ -52,7 +57,7 @@ def concrete(x, why: str) -> np.ndarray:
 
 
 @replayed
-def roll(a, shift, axis=None) -> Array:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = None) -> Array:
     """The array with its elements shifted along axes, around the ends.
 
     Args:
@@ -75,7 +80,8 @@ def roll(a, shift, axis=None) -> Array:
     x = as_operand("roll", a)
     if axis is None:
         return lax.reshape(roll(ravel(x), shift, (0,)), x.aval.shape)
-    axes = [axis_of(i, x.aval.ndim) for i in (axis if are_several(axis) else (axis,))]
+    named: Any = axis if are_several(axis) else (axis,)
+    axes = [axis_of(i, x.aval.ndim) for i in named]
     shifts = _listed_shifts(shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(
@@ -137,7 +143,12 @@ def _roll_axis(x, shift, axis: int):
 # -- insertion and removal -------------------------------------------------------------------------
 
 
-def insert(arr, obj, values, axis: int | None = None) -> Array:
+def insert(
+    arr: ArrayLike,
+    obj: int | slice | ArrayLike | Sequence[int],
+    values: ArrayLike,
+    axis: int | None = None,
+) -> Array:
     """The array with `values` inserted before the elements `obj` of an axis.
 
     Args:
@@ -166,17 +177,18 @@ def insert(arr, obj, values, axis: int | None = None) -> Array:
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
+    before: Any = obj
     if is_symbolic_shape((n,)) and not isinstance(obj, slice):
-        obj = as_operand("insert", obj, 1)
-    if decides_sizes(obj) and obj.aval.dtype == np.bool_ and obj.aval.ndim == 1:
-        (obj,) = nonzero(obj)
+        before = as_operand("insert", obj, 1)
+    if decides_sizes(before) and before.aval.dtype == np.bool_ and before.aval.ndim == 1:
+        (before,) = nonzero(before)
     if (
-        (is_unknown(obj) or is_symbolic_shape((n,)))
-        and obj.aval.ndim < 2
-        and obj.aval.dtype in INTEGER
+        (is_unknown(before) or is_symbolic_shape((n,)))
+        and before.aval.ndim < 2
+        and before.aval.dtype in INTEGER
     ):
-        return _inserted_at(x, obj, values, axis)
-    places, scalar = _places(obj, n, "insert")
+        return _inserted_at(x, before, values, axis)
+    places, scalar = _places(before, n, "insert")
     places = np.clip(np.where(places < 0, places + n, places), 0, n)
     if len(places) == 1 and values.aval.ndim:
         values = _for_one_place(values, x, axis, scalar)
@@ -257,7 +269,13 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
     return held.reshape(-1).astype(int), not held.ndim
 
 
-def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
+def delete(
+    arr: ArrayLike,
+    obj: int | slice | ArrayLike | Sequence[int],
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
     """The array without the elements `obj` of an axis.
 
     Args:
@@ -345,7 +363,7 @@ def _delete_traced(x, obj, axis: int, n: int):
 
 
 @replayed
-def resize(a, new_shape) -> Array:
+def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements of `a` in a new shape; they are cut, or repeated from the first on.
 
     Raises:
@@ -358,11 +376,8 @@ def resize(a, new_shape) -> Array:
                [2, 0]], dtype=int32)
     """
     x = ravel(a)
-    shape = (
-        tuple([as_int(n) for n in new_shape])
-        if hasattr(new_shape, "__len__")
-        else (as_int(new_shape),)
-    )
+    wanted: Any = new_shape
+    shape = tuple([as_int(n) for n in wanted]) if hasattr(wanted, "__len__") else (as_int(wanted),)
     if any(n < 0 for n in shape):
         raise ValueError(f"resize: new_shape must not hold negative sizes, got {shape}.")
     want, have = prod(shape), x.aval.size
@@ -372,7 +387,7 @@ def resize(a, new_shape) -> Array:
     return lax.reshape(lax.slice_in_dim(whole, 0, want), shape)
 
 
-def trim_zeros(filt, trim: str = "fb", axis=None) -> Array:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes | None = None) -> Array:
     """The array without zeros at its ends.
 
     Args:

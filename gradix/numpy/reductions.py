@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import ALL, axes_of, no_out, positions_and_names
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number
 from gradix.numpy.selection import where as choose
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes, DTypeLike
 
 _BOOL = np.dtype(bool)
 _F32 = np.dtype("float32")
@@ -142,13 +145,13 @@ def over_named_axes(name: str, x, names: tuple):
 
 
 def sum(
-    a,
-    axis=None,
-    dtype=None,
-    out=None,
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
     keepdims: bool = False,
-    initial=None,
-    where=None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
     """The sum of the elements, over all axes or some.
@@ -175,6 +178,12 @@ def sum(
         >>> import gradix.numpy as jnp
         >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([4, 6], dtype=int32)
+        >>> x = jnp.array([1.0, jnp.nan, 3.0])
+        >>> jnp.sum(x, where=~jnp.isnan(x), keepdims=True)
+        Array([4.], dtype=float32)
+
+    See also:
+        `jnp.nansum`, `jnp.mean`, `jnp.cumsum`, `jnp.einsum`, `ops.segment_sum`.
     """
     if (
         isinstance(a, Array)
@@ -211,13 +220,13 @@ def sum(
 
 @replayed
 def prod(
-    a,
-    axis=None,
-    dtype=None,
-    out=None,
+    a: ArrayLike,
+    axis: Axes | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
     keepdims: bool = False,
-    initial=None,
-    where=None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
     """The product of the elements, over all axes or some.
@@ -279,7 +288,14 @@ def _truth(name: str, op, identity: bool, a, axis, out, *, keepdims, where):
 
 
 @replayed
-def all(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
+def all(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether all elements are true, that is other than zero, over all axes or some.
 
     Args:
@@ -300,12 +316,24 @@ def all(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
         >>> import gradix.numpy as jnp
         >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=0)
         Array([ True, False], dtype=bool)
+        >>> jnp.all(jnp.array([])), jnp.all(jnp.array([1, 0]), where=jnp.array([True, False]))
+        (Array(True, dtype=bool), Array(True, dtype=bool))
+
+    See also:
+        `jnp.any`, `jnp.allclose`, `jnp.array_equal`, `jnp.logical_and`.
     """
     return _truth("all", lax.reduce_and, True, a, axis, out, keepdims=keepdims, where=where)
 
 
 @replayed
-def any(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
+def any(
+    a: ArrayLike,
+    axis: Axes | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether at least one element is true, that is other than zero, over all axes or some.
 
     Args:
@@ -331,7 +359,7 @@ def any(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
 
 
 @replayed
-def count_nonzero(a, axis=None, keepdims: bool = False) -> Array:
+def count_nonzero(a: ArrayLike, axis: Axes | None = None, keepdims: bool = False) -> Array:
     """How many elements are other than zero, over all axes or some.
 
     Args:

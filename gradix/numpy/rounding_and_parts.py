@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from operator import index as as_int
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.selection import where
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _BOOL = np.dtype(bool)
 _INT32 = np.dtype("int32")
 
@@ -39,7 +43,7 @@ def _bits(x):
 
 
 @replayed
-def signbit(x, /) -> Array:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit of each number is set, also that of -0.0 or NaN, as booleans.
 
     Raises:
@@ -63,7 +67,7 @@ def signbit(x, /) -> Array:
 
 
 @replayed
-def copysign(x1, x2, /) -> Array:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`|x1|` with the sign of `x2`, elementwise, in a floating dtype.
 
     Raises:
@@ -82,7 +86,7 @@ def copysign(x1, x2, /) -> Array:
 
 
 @replayed
-def nextafter(x, y, /) -> Array:
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The floating-point number next to `x` in the direction of `y`, elementwise.
 
     Example:
@@ -94,7 +98,7 @@ def nextafter(x, y, /) -> Array:
 
 
 @replayed
-def spacing(x, /) -> Array:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance from each number to the next one away from zero, in its floating dtype.
 
     Raises:
@@ -119,7 +123,7 @@ def spacing(x, /) -> Array:
 
 
 @replayed
-def ldexp(x1, x2, /) -> Array:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The product `x1 · 2ˣ²`, elementwise, in a floating dtype; it is exact but for underflow.
 
     Raises:
@@ -178,7 +182,7 @@ def _power_of_two(e, dtype):
 
 
 @replayed(host=host_implementations.frexp)
-def frexp(x, /) -> tuple[Array, Array]:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """The pair of mantissa and exponent: `x = m · 2ᵉ` with `0.5 <= |m| < 1`, elementwise.
 
     Returns:
@@ -214,7 +218,7 @@ def frexp(x, /) -> tuple[Array, Array]:
 
 
 @replayed
-def modf(x, /, out=None) -> tuple[Array, Array]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The pair of fractional and integral part of each number, in a floating dtype, with its sign.
 
     Example:
@@ -232,7 +236,7 @@ def modf(x, /, out=None) -> tuple[Array, Array]:
 # -- rounding --------------------------------------------------------------------------------------
 
 
-def floor(x, /) -> Array:
+def floor(x: ArrayLike, /) -> Array:
     """The largest integer not above each element, in the dtype of `x`.
 
     Example:
@@ -244,7 +248,7 @@ def floor(x, /) -> Array:
     return x if x.aval.dtype not in INEXACT else lax.floor(x)
 
 
-def ceil(x, /) -> Array:
+def ceil(x: ArrayLike, /) -> Array:
     """The smallest integer not below each element, in the dtype of `x`.
 
     Example:
@@ -257,7 +261,7 @@ def ceil(x, /) -> Array:
 
 
 @replayed
-def trunc(x) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """Each element rounded toward zero to an integer, in the dtype of `x`.
 
     Example:
@@ -271,7 +275,7 @@ def trunc(x) -> Array:
     return where(lax.lt(x, like(x, 0.0)), lax.ceil(x), lax.floor(x))
 
 
-def rint(x, /) -> Array:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest integer to each element, halves to even, in a floating or complex dtype.
 
     Example:
@@ -288,7 +292,7 @@ def rint(x, /) -> Array:
 
 
 @replayed
-def round(a, decimals: int = 0, out=None) -> Array:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """Each element rounded to `decimals` places after the point, halves to even.
 
     Args:
@@ -345,7 +349,7 @@ around = alias(round, "around")
 # -- complex numbers -------------------------------------------------------------------------------
 
 
-def real(val, /) -> Array:
+def real(val: ArrayLike, /) -> Array:
     """The real part of each number.
 
     Example:
@@ -357,7 +361,7 @@ def real(val, /) -> Array:
     return lax.real(x) if x.aval.dtype in COMPLEX else x
 
 
-def imag(val, /) -> Array:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part of each number, which is zero for real ones.
 
     Example:
@@ -369,7 +373,7 @@ def imag(val, /) -> Array:
     return lax.imag(x) if x.aval.dtype in COMPLEX else lax.full_like(x, 0)
 
 
-def conjugate(x, /) -> Array:
+def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate of each number; real ones stay as they are.
 
     Example:
@@ -381,7 +385,7 @@ def conjugate(x, /) -> Array:
     return lax.conj(x) if x.aval.dtype in COMPLEX else x
 
 
-def conj(x, /) -> Array:
+def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate of each number; another name of `conjugate`.
 
     Example:
@@ -393,7 +397,7 @@ def conj(x, /) -> Array:
 
 
 @replayed
-def angle(z, deg: bool = False) -> Array:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of each number in the complex plane, in (-π, π], or in degrees with `deg`.
 
     Example:
@@ -416,7 +420,7 @@ def angle(z, deg: bool = False) -> Array:
 
 
 @replayed
-def heaviside(x1, x2, /) -> Array:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The step function of `x1`: 0 if it is negative, 1 if it is positive, and `x2` at zero.
 
     Raises:
@@ -433,7 +437,13 @@ def heaviside(x1, x2, /) -> Array:
 
 
 @replayed
-def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None) -> Array:
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
     """The array with NaN and infinities replaced by numbers.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +11,9 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix.numpy.conversion import asarray
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
 
 dtype = np.dtype
 generic, number, inexact, integer = np.generic, np.number, np.inexact, np.integer
@@ -86,7 +89,7 @@ single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
 
-def promote_types(a, b) -> np.dtype:
+def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     """The dtype to which two dtypes promote.
 
     Example:
@@ -97,7 +100,7 @@ def promote_types(a, b) -> np.dtype:
     return dtypes.promote_types(a, b)
 
 
-def issubdtype(arg1, arg2) -> bool:
+def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Whether a dtype is another one, or lies under it in the hierarchy of abstract types.
 
     Raises:
@@ -108,6 +111,11 @@ def issubdtype(arg1, arg2) -> bool:
         >>> import gradix.numpy as jnp
         >>> jnp.issubdtype("bfloat16", jnp.floating)
         True
+        >>> jnp.issubdtype(jnp.ones(2).dtype, jnp.integer)
+        False
+
+    See also:
+        `jnp.isdtype`, `jnp.result_type`, `jnp.can_cast`.
     """
     if isinstance(arg1, np.ndarray):
         raise TypeError(
@@ -120,7 +128,7 @@ def issubdtype(arg1, arg2) -> bool:
     return dtypes.issubdtype(arg1, arg2)
 
 
-def result_type(*args) -> np.dtype:
+def result_type(*args: Any) -> np.dtype:
     """The dtype to which arrays, Python numbers and dtypes promote.
 
     Example:
@@ -131,7 +139,7 @@ def result_type(*args) -> np.dtype:
     return dtypes.result_type(*args)
 
 
-def can_cast(from_, to, casting: Any = "safe") -> bool:
+def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: Any = "safe") -> bool:
     """Whether NumPy's rule `casting` allows to convert one dtype to another.
 
     Args:
@@ -144,6 +152,8 @@ def can_cast(from_, to, casting: Any = "safe") -> bool:
         >>> jnp.can_cast("int32", "float32")
         False
     """
+    source: Any
+    target: Any
     source, target = [np.dtype(x) if isinstance(x, _ScalarMeta) else x for x in (from_, to)]
     return np.can_cast(source, target, casting=casting)
 
@@ -159,7 +169,7 @@ _KINDS = {
 }
 
 
-def isdtype(dtype, kind) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Whether a dtype is of a kind of the array API standard.
 
     Args:
@@ -189,7 +199,7 @@ def isdtype(dtype, kind) -> bool:
         ) from None
 
 
-def isscalar(element) -> bool:
+def isscalar(element: Any) -> bool:
     """Whether `element` is a number, or an array without axes.
 
     Example:
@@ -204,7 +214,7 @@ def isscalar(element) -> bool:
     return np.isscalar(element) or (isinstance(element, np.ndarray) and element.ndim == 0)
 
 
-def iterable(y) -> bool:
+def iterable(y: Any) -> bool:
     """Whether one can iterate over `y`.
 
     Example:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, pr
 from gradix.numpy.selection import truth, where
 from gradix.numpy.shapes import ravel
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
+
 _INT = np.dtype("int32")
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
@@ -38,7 +42,12 @@ _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 # -- nonzero ---------------------------------------------------------------------------------------
 
 
-def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
+def nonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple:
     """The indices of the elements other than zero, as a tuple of vectors, one for each axis.
 
     Args:
@@ -111,7 +120,9 @@ def _fill(value, dtype):
     return value if value.aval.dtype in dtypes.INEXACT else convert(value, dtype)
 
 
-def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The indices of the elements other than zero in the array taken as one row, as a vector.
 
     Args:
@@ -128,7 +139,9 @@ def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The indices of the elements other than zero, as a matrix with a row for each element.
 
     Args:
@@ -157,7 +170,14 @@ def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
 
 
 @replayed
-def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan") -> Array:
+def searchsorted(
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
     """The indices at which values can be inserted into a sorted vector so that it stays sorted.
 
     Args:
@@ -260,7 +280,7 @@ def _count_by_sorting(x, v, side: str):
 # -- raveled indices -------------------------------------------------------------------------------
 
 
-def unravel_index(indices, shape) -> tuple:
+def unravel_index(indices: ArrayLike, shape: int | Sequence[int] | Array | np.ndarray) -> tuple:
     """The indices along each axis of an array of `shape`, for indices into it as one row.
 
     Returns:
@@ -276,22 +296,28 @@ def unravel_index(indices, shape) -> tuple:
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     i = as_operand("unravel_index", indices)
-    shape = (
-        tuple([as_dim(n) for n in shape])
-        if isinstance(shape, (tuple, list)) or np.ndim(shape)
-        else (as_dim(shape),)
+    given: Any = shape
+    sizes = (
+        tuple([as_dim(n) for n in given])
+        if isinstance(given, (tuple, list)) or np.ndim(given)
+        else (as_dim(given),)
     )
     if i.aval.dtype not in INTEGER:
         raise TypeError(f"unravel_index: indices must be integers, got dtype {i.aval.dtype}.")
-    total, weak = prod(shape), i.aval.weak_type
+    total, weak = prod(sizes), i.aval.weak_type
     i = lax._wide_index(i, total)
     i = where(lax.lt(i, number(0, i.aval.dtype)), i + total, i)
     i = lax.max(lax.min(i, number(total - 1, i.aval.dtype)), number(0, i.aval.dtype))
-    return tuple([convert(v, v.aval.dtype, weak) for v in unravelled(i, shape)])
+    return tuple([convert(v, v.aval.dtype, weak) for v in unravelled(i, sizes)])
 
 
 def ravel_multi_index(
-    multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None
+    multi_index: Sequence[ArrayLike],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """The indices into an array taken as one row, for indices along each of its axes.
 
@@ -372,7 +398,9 @@ def _check_inside(parts, dims) -> None:
             )
 
 
-def mask_indices(n: int, mask_func, k: int = 0, *, size: int | None = None) -> tuple:
+def mask_indices(
+    n: int, mask_func: Callable[[Array, Any], Array], k: int = 0, *, size: int | None = None
+) -> tuple:
     """The row and column indices of the elements of an (n, n) matrix that `mask_func` keeps.
 
     Args:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from gradix.numpy.promotion import (
     operands,
     promote_dtypes,
 )
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _BOOL = np.dtype(bool)
 
@@ -41,7 +45,15 @@ def where(
 def where(condition: Any, x: Any, y: Any, /, *, size=None, fill_value=None) -> Array: ...
 
 
-def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
     """The elements of `x` where the condition is true, and those of `y` elsewhere.
 
     With the condition alone, it is `nonzero(condition, size=size, fill_value=fill_value)`.
@@ -66,6 +78,11 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
         >>> x = jnp.arange(4)
         >>> jnp.where(x > 1, x, -1)
         Array([-1, -1,  2,  3], dtype=int32)
+        >>> jnp.where(jnp.array([0, 3, 0, 5]))
+        (Array([1, 3], dtype=int32),)
+
+    See also:
+        `jnp.select`, `lax.select`, `jnp.nonzero`; `lax.cond`, which computes one branch only.
     """
     if x is None or y is None:
         return _where_indices(condition, x, y, size, fill_value)
@@ -129,7 +146,9 @@ def _where_indices(condition, x, y, size, fill_value):
     return from_mask.nonzero(size=size, fill_value=fill_value)
 
 
-def select(condlist, choicelist, default=0) -> Array:
+def select(
+    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+) -> Array:
     """The elements of several arrays, each from the array whose condition is the first true one.
 
     Args:
@@ -164,7 +183,13 @@ def select(condlist, choicelist, default=0) -> Array:
 
 
 @boundary
-def piecewise(x, condlist, funclist, *args, **kw) -> Array:
+def piecewise(
+    x: ArrayLike,
+    condlist: ArrayLike | Sequence[ArrayLike],
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """The values at `x` of a function that is defined by pieces.
 
     Args:
@@ -217,7 +242,9 @@ def _piece_conditions(condlist) -> list:
 
 
 @replayed
-def clip(arr=None, /, min=None, max=None) -> Array:
+def clip(
+    arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
     """The elements brought between `min` and `max`: `minimum(max, maximum(min, arr))`.
 
     Args:
@@ -235,6 +262,11 @@ def clip(arr=None, /, min=None, max=None) -> Array:
         >>> import gradix.numpy as jnp
         >>> jnp.clip(jnp.arange(5), 1, 3)
         Array([1, 1, 2, 3, 3], dtype=int32)
+        >>> jnp.clip(jnp.array([-1.0, 2.0]), min=0.0)
+        Array([0., 2.], dtype=float32)
+
+    See also:
+        `jnp.minimum`, `jnp.maximum`, `lax.clamp`, `nn.relu6`.
     """
     if arr is None:
         raise ValueError("clip: arr is missing. Write jnp.clip(arr, min, max).")

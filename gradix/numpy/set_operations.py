@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,13 +27,21 @@ from gradix.numpy.sets import (
 from gradix.numpy.shapes import ravel
 from gradix.numpy.sorting import argsort, sort
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _BOOL = np.dtype(bool)
 _PAIRS = 1 << 20  # Up to so many pairs, membership is tested by comparing all of them.
 
 
 @replayed
 def isin(
-    element, test_elements, assume_unique: bool = False, invert: bool = False, *, method="auto"
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
 ) -> Array:
     """Whether each element is among `test_elements`, as booleans of its shape; NaN never is.
 
@@ -133,7 +141,9 @@ def _kept(line, keep, size: int | None, fill, name: str):
     return where(there, values, first), places, there
 
 
-def union1d(ar1, ar2, *, size: int | None = None, fill_value=None) -> Array:
+def union1d(
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """A sorted vector of the distinct values that are in one of two arrays or in both.
 
     Args:
@@ -153,13 +163,13 @@ def union1d(ar1, ar2, *, size: int | None = None, fill_value=None) -> Array:
 
 
 def intersect1d(
-    ar1,
-    ar2,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value=None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """A sorted vector of the distinct values that are in both of two arrays.
 
@@ -194,7 +204,12 @@ def intersect1d(
 
 
 def setdiff1d(
-    ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """A sorted vector of the distinct values of `ar1` that are not in `ar2`.
 
@@ -218,7 +233,12 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """A sorted vector of the distinct values that are in one of two arrays, but not in both.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from gradix.numpy.searching import nonzero
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import moveaxis, ravel
 from gradix.numpy.sorting import argsort, lexsort, sort
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 class UniqueAll(NamedTuple):
@@ -98,7 +101,7 @@ def unique(
 
 
 def unique(
-    ar,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -106,7 +109,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value=None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """The distinct elements of an array, or its distinct parts along an axis, in increasing order.
@@ -270,7 +273,9 @@ def _differ(a, b, equal_nan: bool):
     return lax.reduce_or(out, tuple(range(1, rows.aval.ndim))) if rows.aval.ndim > 1 else out
 
 
-def unique_all(x, /, *, size: int | None = None, fill_value=None) -> UniqueAll:
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueAll:
     """A named tuple of the distinct values, their first places, the inverse and the counts.
 
     Args:
@@ -289,7 +294,9 @@ def unique_all(x, /, *, size: int | None = None, fill_value=None) -> UniqueAll:
     )
 
 
-def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCounts:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueCounts:
     """A named tuple of the distinct values and how often each occurs.
 
     Args:
@@ -308,7 +315,9 @@ def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCo
     )
 
 
-def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueInverse:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> UniqueInverse:
     """A named tuple of the distinct values and which of them each element is.
 
     Args:
@@ -327,7 +336,9 @@ def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueI
     )
 
 
-def unique_values(x, /, *, size: int | None = None, fill_value=None) -> Array:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The distinct values of an array, as a sorted vector.
 
     Args:

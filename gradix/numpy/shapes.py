@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from operator import index as as_int
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -18,10 +19,22 @@ from gradix._core.trace import is_staging
 from gradix.numpy.axes import are_several, axes_of, axis_of
 from gradix.numpy.promotion import as_operand
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 # -- reshape ---------------------------------------------------------------------------------------
 
 
-def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_sharding=None) -> Array:
+def reshape(
+    a: ArrayLike,
+    shape: Shape,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """The elements of `a` in their order, in another shape.
 
     Under `jit`, the result for a NumPy array is a NumPy array, whose values stay known.
@@ -48,6 +61,12 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
         >>> jnp.reshape(jnp.arange(6), (2, -1))
         Array([[0, 1, 2],
                [3, 4, 5]], dtype=int32)
+        >>> jnp.reshape(jnp.ones((2, 3, 4)), (6, -1)).shape
+        (6, 4)
+
+    See also:
+        `jnp.ravel`, `jnp.squeeze`, `jnp.expand_dims`, `jnp.transpose`, which changes the order
+        of elements.
     """
     if out_sharding is not None:
         return divided(reshape, out_sharding, a, shape, order, copy=copy)
@@ -102,7 +121,9 @@ def _new_shape(own: tuple, shape) -> tuple:
     return (*sizes[: unknown[0]], total // rest, *sizes[unknown[0] + 1 :])
 
 
-def ravel(a, order: str = "C", *, out_sharding=None) -> Array:
+def ravel(
+    a: ArrayLike, order: str = "C", *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """The elements of `a` in one row, as a vector.
 
     Raises:
@@ -123,7 +144,7 @@ def ravel(a, order: str = "C", *, out_sharding=None) -> Array:
     return reshape(a, (a.aval.size,), order)
 
 
-def squeeze(a, axis=None) -> Array:
+def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
     """`a` without its axes of size 1, or without those of them that `axis` names.
 
     Raises:
@@ -133,6 +154,11 @@ def squeeze(a, axis=None) -> Array:
         >>> import gradix.numpy as jnp
         >>> jnp.squeeze(jnp.ones((1, 3, 1)), 0).shape
         (3, 1)
+        >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
+        (3,)
+
+    See also:
+        `jnp.expand_dims`, `jnp.reshape`, `jnp.ravel`.
     """
     a = as_operand("squeeze", a)
     if axis is None:
@@ -141,22 +167,29 @@ def squeeze(a, axis=None) -> Array:
     return lax.squeeze(a, axes_of(axis, a.aval.ndim))
 
 
-def expand_dims(a, axis) -> Array:
+def expand_dims(a: ArrayLike, axis: Axes) -> Array:
     """`a` with new axes of size 1, which are the axes `axis` of the result.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.expand_dims(jnp.ones(3), (0, 2)).shape
         (1, 3, 1)
+        >>> x = jnp.ones(3)
+        >>> jnp.expand_dims(x, -1).shape, x[:, None].shape
+        ((3, 1), (3, 1))
+
+    See also:
+        `jnp.squeeze`, `jnp.reshape`, `jnp.broadcast_to`.
     """
     a = as_operand("expand_dims", a)
-    return lax.expand_dims(a, [as_int(i) for i in axis] if are_several(axis) else (as_int(axis),))
+    axes: Any = axis
+    return lax.expand_dims(a, [as_int(i) for i in axes] if are_several(axes) else (as_int(axes),))
 
 
 # -- axes in another order -------------------------------------------------------------------------
 
 
-def transpose(a, axes=None) -> Array:
+def transpose(a: ArrayLike, axes: Sequence[SupportsIndex] | None = None) -> Array:
     """`a` with its axes permuted: axis i of the result is axis `axes[i]`; reversed by default.
 
     Raises:
@@ -167,21 +200,27 @@ def transpose(a, axes=None) -> Array:
         >>> import gradix.numpy as jnp
         >>> jnp.transpose(jnp.ones((2, 3, 4)), (1, 0, 2)).shape
         (3, 2, 4)
+        >>> x = jnp.ones((2, 3))
+        >>> jnp.transpose(x).shape, x.T.shape
+        ((3, 2), (3, 2))
+
+    See also:
+        `jnp.swapaxes`, `jnp.moveaxis`, `jnp.matrix_transpose`, `jnp.reshape`.
     """
     a = as_operand("transpose", a)
     ndim = a.aval.ndim
     if axes is None:
         return lax.transpose(a, range(ndim)[::-1])
-    axes = [axis_of(i, ndim) for i in (axes if isinstance(axes, (tuple, list)) else tuple(axes))]
-    if sorted(axes) != list(range(ndim)):
+    order = [axis_of(i, ndim) for i in (axes if isinstance(axes, (tuple, list)) else tuple(axes))]
+    if sorted(order) != list(range(ndim)):
         raise TypeError(
             f"transpose: axes must name each of the {ndim} axes of shape {a.aval.shape} once, got "
-            f"{tuple(axes)}."
+            f"{tuple(order)}."
         )
-    return lax.transpose(a, axes)
+    return lax.transpose(a, order)
 
 
-def permute_dims(a, /, axes) -> Array:
+def permute_dims(a: ArrayLike, /, axes: Sequence[SupportsIndex]) -> Array:
     """`a` with its axes permuted, so that axis i of the result is axis `axes[i]` of `a`.
 
     Example:
@@ -192,7 +231,7 @@ def permute_dims(a, /, axes) -> Array:
     return transpose(a, axes)
 
 
-def matrix_transpose(x, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The transposed matrix, or matrices: `x` with its last two axes exchanged.
 
     Raises:
@@ -211,7 +250,7 @@ def matrix_transpose(x, /) -> Array:
     return swapaxes(x, -1, -2)
 
 
-def swapaxes(a, axis1: int, axis2: int) -> Array:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged.
 
     Args:
@@ -233,7 +272,7 @@ def swapaxes(a, axis1: int, axis2: int) -> Array:
     return lax.transpose(a, order)
 
 
-def moveaxis(a, source, destination) -> Array:
+def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
     """`a` with axes moved to other places; the other axes stay in their order.
 
     Args:
@@ -267,7 +306,7 @@ def _listed(axis):
     return axis if isinstance(axis, (tuple, list)) or not hasattr(axis, "__len__") else tuple(axis)
 
 
-def rollaxis(a, axis: int, start: int = 0) -> Array:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with an axis moved before the axis `start`.
 
     Args:
@@ -298,7 +337,7 @@ def rollaxis(a, axis: int, start: int = 0) -> Array:
 # -- reversal --------------------------------------------------------------------------------------
 
 
-def flip(m, axis=None) -> Array:
+def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
     """`m` with its elements in reverse order along an axis, several axes, or all by default.
 
     Example:
@@ -310,7 +349,7 @@ def flip(m, axis=None) -> Array:
     return lax.rev(m, axes_of(axis, m.aval.ndim))
 
 
-def fliplr(m) -> Array:
+def fliplr(m: ArrayLike) -> Array:
     """`m` with axis 1 reversed.
 
     Example:
@@ -321,7 +360,7 @@ def fliplr(m) -> Array:
     return flip(m, 1)
 
 
-def flipud(m) -> Array:
+def flipud(m: ArrayLike) -> Array:
     """`m` with axis 0 reversed.
 
     Example:
@@ -333,7 +372,7 @@ def flipud(m) -> Array:
 
 
 @replayed
-def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """The array rotated by k quarters of a circle in the plane of two axes.
 
     Args:
@@ -365,7 +404,7 @@ def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
 # -- shape, ndim, size -----------------------------------------------------------------------------
 
 
-def shape(a) -> tuple:
+def shape(a: Any) -> tuple:
     """The sizes of the axes.
 
     Returns:
@@ -383,7 +422,7 @@ def shape(a) -> tuple:
     return np.shape(a)
 
 
-def ndim(a) -> int:
+def ndim(a: Any) -> int:
     """The number of axes.
 
     Example:
@@ -394,7 +433,7 @@ def ndim(a) -> int:
     return len(shape(a))
 
 
-def size(a, axis=None) -> int:
+def size(a: Any, axis: Axes | None = None) -> int:
     """The number of elements of the array, or along some of its axes.
 
     Example:

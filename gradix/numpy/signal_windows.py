@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from gradix import lax
 from gradix._core import dtypes
@@ -12,6 +13,9 @@ from gradix.numpy.axes import known_int
 from gradix.numpy.elementary import i0
 from gradix.numpy.promotion import as_operand, convert, number, number_of
 from gradix.numpy.selection import where
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _window(name: str, M, formula):
@@ -91,7 +95,7 @@ def hanning(M: int) -> Array:
     return _window("hanning", M, lambda n, last, num: _cosines(n, last, num, 0.5, -0.5))
 
 
-def kaiser(M: int, beta) -> Array:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window of `M` points with the parameter `beta`, as a floating vector.
 
     Example:

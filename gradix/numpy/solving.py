@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from operator import index as as_int
+from typing import TYPE_CHECKING, SupportsIndex
 
 import ml_dtypes
 import numpy as np
@@ -30,6 +32,9 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.selection import where
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 __all__ = [
     "inv",
     "lstsq",
@@ -54,7 +59,7 @@ def square_operand(name: str, a):
 
 
 @replayed
-def solve(a, b) -> Array:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The solutions x of the systems of linear equations `a @ x = b`.
 
     Args:
@@ -139,7 +144,7 @@ def solve_stack(a, b):
 
 
 @replayed(host=matrix_host_implementations.inv)
-def inv(a) -> Array:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices (..., n, n); infinite or NaN for singular ones.
 
     Raises:
@@ -159,7 +164,7 @@ def inv(a) -> Array:
 
 
 def lstsq(
-    a, b, rcond: float | None = None, *, numpy_resid: bool = False
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
     """The shortest x among those for which `a @ x` is nearest to `b` (least squares).
 
@@ -255,7 +260,13 @@ def _shortest_jvp(rcond, primals, tangents):
 
 
 @replayed
-def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
+def pinv(
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """The pseudoinverses of matrices.
 
     Args:
@@ -320,7 +331,13 @@ def _pinv_jvp(rtol, hermitian, primals, tangents):
 
 
 @replayed
-def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
+def matrix_rank(
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
     """The ranks of matrices: how many of their singular values are not negligible.
 
     Args:
@@ -366,7 +383,7 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
 # -- tensors as matrices ---------------------------------------------------------------------------
 
 
-def tensorinv(a, ind: int = 2) -> Array:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of an array with respect to `tensordot` over its first `ind` axes.
 
     Returns:
@@ -393,7 +410,7 @@ def tensorinv(a, ind: int = 2) -> Array:
     return lax.reshape(inv(lax.reshape(x, (prod(first), prod(rest)))), (*rest, *first))
 
 
-def tensorsolve(a, b, axes=None) -> Array:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[SupportsIndex] | None = None) -> Array:
     """The solution x of `tensordot(a, x, x.ndim) = b`.
 
     Args:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax
@@ -14,6 +17,9 @@ from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.shapes import ravel
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
 
 _INT = np.dtype("int32")
 
@@ -33,11 +39,11 @@ def _prepared(name: str, a, axis, kind, order) -> tuple[Array, int]:
 
 @replayed
 def sort(
-    a,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
-    kind=None,
-    order=None,
+    kind: str | None = None,
+    order: None = None,
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
@@ -68,14 +74,14 @@ def sort(
 
 @replayed
 def argsort(
-    a,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
-    kind=None,
-    order=None,
+    kind: str | None = None,
+    order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype=None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """The indices that put the elements in increasing order along an axis, NaN last.
 
@@ -119,7 +125,7 @@ def argsort(
 
 
 @replayed
-def lexsort(keys, axis: int = -1) -> Array:
+def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The indices that sort by several keys along an axis; the last key counts most.
 
     Returns:
@@ -138,23 +144,23 @@ def lexsort(keys, axis: int = -1) -> Array:
         keys = lax.unstack(as_operand("lexsort", keys), 0)
     elif not hasattr(keys, "__iter__"):
         raise TypeError(f"lexsort takes a sequence of keys, got {keys!r}. Use argsort for one key.")
-    keys = [as_operand("lexsort", k, i) for i, k in enumerate(keys)]
-    if not keys:
+    rows = [as_operand("lexsort", k, i) for i, k in enumerate(keys)]
+    if not rows:
         raise TypeError("lexsort takes at least one key, got an empty sequence.")
-    shapes = {k.aval.shape for k in keys}
+    shapes = {k.aval.shape for k in rows}
     if len(shapes) > 1:
         raise ValueError(
             "lexsort: the keys must have the same shape, got "
-            f"{', '.join([str(k.aval.shape) for k in keys])}."
+            f"{', '.join([str(k.aval.shape) for k in rows])}."
         )
-    if not keys[0].aval.ndim:
+    if not rows[0].aval.ndim:
         return number(0, dtypes.python_scalar_dtype(int))
-    axis = axis_of(axis, keys[0].aval.ndim)
-    places = lax.broadcasted_iota(dtypes.python_scalar_dtype(int), keys[0].aval.shape, axis)
-    return lax.sort((*keys[::-1], places), dimension=axis, num_keys=len(keys))[-1]
+    axis = axis_of(axis, rows[0].aval.ndim)
+    places = lax.broadcasted_iota(dtypes.python_scalar_dtype(int), rows[0].aval.shape, axis)
+    return lax.sort((*rows[::-1], places), dimension=axis, num_keys=len(rows))[-1]
 
 
-def sort_complex(a) -> Array:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements as complex numbers, in increasing order along the last axis.
 
     They are ordered by real part, then by imaginary part.
@@ -193,7 +199,7 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
 
 
 @replayed(host=row_host_implementations.partition)
-def partition(a, kth: int, axis: int = -1) -> Array:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements along an axis, with element `kth` in its place of the sorted order.
 
     No larger elements come before it, and no smaller ones after it.
@@ -222,7 +228,7 @@ def partition(a, kth: int, axis: int = -1) -> Array:
 
 
 @replayed(host=row_host_implementations.argpartition)
-def argpartition(a, kth: int, axis: int = -1) -> Array:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that partition the elements along an axis, as `partition` does.
 
     Args:

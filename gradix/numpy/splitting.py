@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from operator import index as as_int
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +21,13 @@ from gradix.numpy.indexing import take_index
 from gradix.numpy.masks import decides_sizes
 from gradix.numpy.promotion import as_operand, value_of
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _places = lazy_module("gradix._api.counted.places")
 
 
-def unstack(x, /, *, axis: int = 0) -> tuple:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple:
     """A tuple of the parts of `x` along an axis, without that axis.
 
     Raises:
@@ -42,7 +47,9 @@ def unstack(x, /, *, axis: int = 0) -> tuple:
 
 
 @replayed
-def split(ary, indices_or_sections, axis: int = 0) -> list:
+def split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list:
     """A list of the parts of `ary` along an axis: equal ones, or those between given indices.
 
     Args:
@@ -66,7 +73,9 @@ def split(ary, indices_or_sections, axis: int = 0) -> list:
 
 
 @replayed
-def array_split(ary, indices_or_sections, axis: int = 0) -> list:
+def array_split(
+    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
+) -> list:
     """A list of the parts of `ary` along an axis, as `split`, but parts may differ in size by one.
 
     Args:
@@ -163,7 +172,7 @@ def _of_counted(x, where, axis: int) -> list:
     return [take_index(x, (*before, slice(a, b))) for a, b in zip(cuts, cuts[1:])]
 
 
-def vsplit(ary, indices_or_sections) -> list:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list:
     """A list of the parts of `ary` along axis 0, as `split` returns them.
 
     Example:
@@ -174,7 +183,7 @@ def vsplit(ary, indices_or_sections) -> list:
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
-def hsplit(ary, indices_or_sections) -> list:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list:
     """A list of the parts of `ary` along axis 1, or its only axis, as `split` returns them.
 
     Example:
@@ -186,7 +195,7 @@ def hsplit(ary, indices_or_sections) -> list:
     return _split("hsplit", x, indices_or_sections, 0 if x.aval.ndim == 1 else 1)
 
 
-def dsplit(ary, indices_or_sections) -> list:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list:
     """A list of the parts of `ary` along axis 2, as `split` returns them.
 
     Example:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax
@@ -27,6 +30,9 @@ from gradix.numpy.rearrangement import concrete
 from gradix.numpy.searching import nonzero
 from gradix.numpy.shapes import ravel
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _INT = np.dtype("int32")
 
 
@@ -47,14 +53,14 @@ def integer_indices(name: str, indices, error=ValueError, booleans: bool = False
 
 
 def take(
-    a,
-    indices,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
-    out=None,
+    out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value=None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
     """The elements of an array, or its parts, at indices along an axis.
 
@@ -117,11 +123,11 @@ def take(
 
 @replayed(host=row_host_implementations.take_along_axis)
 def take_along_axis(
-    arr,
-    indices,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
-    mode=None,
-    fill_value=None,
+    mode: str | lax.GatherScatterMode | None = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
@@ -219,7 +225,12 @@ def _along_axis(own: tuple, other: tuple, axis: int):
 # -- choose ----------------------------------------------------------------------------------------
 
 
-def choose(a, choices, out=None, mode: str = "raise") -> Array:
+def choose(
+    a: ArrayLike,
+    choices: Array | np.ndarray | Sequence[ArrayLike],
+    out: None = None,
+    mode: str = "raise",
+) -> Array:
     """The elements of several arrays, each from the array whose number `a` holds.
 
     Args:
@@ -278,7 +289,13 @@ def choose(a, choices, out=None, mode: str = "raise") -> Array:
 
 
 def compress(
-    condition, a, axis: int | None = None, *, size: int | None = None, fill_value=0, out=None
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: int | None = None,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike = 0,
+    out: None = None,
 ) -> Array:
     """The parts of an array along an axis at which a condition is true.
 
@@ -333,7 +350,9 @@ def compress(
     return take_index(x, (*[slice(None)] * axis, places), mode="fill", fill_value=fill)
 
 
-def extract(condition, arr, *, size: int | None = None, fill_value=0) -> Array:
+def extract(
+    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+) -> Array:
     """A vector of the elements of an array at which a condition is true.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradix import lax
@@ -70,14 +71,27 @@ def _at(method: str):
 
 
 if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-    class _Ufunc(ufunc):
-        """The class that type checkers see for ufuncs with one result."""
+    class _Unary(ufunc):
+        """The class that type checkers see for ufuncs of one array."""
 
-        def __call__(self, *args, out=None, where=None) -> Array: ...
+        def __call__(self, x: ArrayLike, /, *, out: None = None, where: None = None) -> Array: ...  # type: ignore[override]
+
+    class _Binary(ufunc):
+        """The class that type checkers see for ufuncs of two arrays with one result."""
+
+        def __call__(  # type: ignore[override]
+            self, x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None
+        ) -> Array: ...
 
 
-def _binary(function, identity=None, **rules) -> _Ufunc:
+def _unary(function) -> _Unary:
+    made: Any = ufunc(function, nin=1, nout=1)
+    return made
+
+
+def _binary(function, identity=None, **rules) -> _Binary:
     made: Any = ufunc(function, nin=2, nout=1, identity=identity, **rules)
     return made
 
@@ -95,7 +109,7 @@ multiply = _binary(
 subtract = _binary(arithmetic.subtract, at=_at("subtract"))
 maximum = _binary(arithmetic.maximum, reduce=_reduce_extreme(extremes.max), at=_at("max"))
 minimum = _binary(arithmetic.minimum, reduce=_reduce_extreme(extremes.min), at=_at("min"))
-negative = ufunc(arithmetic.negative, nin=1, nout=1)
+negative = _unary(arithmetic.negative)
 bitwise_and = _binary(
     logic.bitwise_and, -1, reduce=_reduce_bits("bitwise_and", lax.reduce_and, lax.bitwise_and, -1)
 )
@@ -112,7 +126,7 @@ logaddexp = _binary(elementary.logaddexp, -math.inf)
 logaddexp2 = _binary(elementary.logaddexp2, -math.inf)
 
 
-def frompyfunc(func, /, nin: int, nout: int, *, identity=None) -> ufunc:
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """A ufunc made of a function of scalars.
 
     Args:

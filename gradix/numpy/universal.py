@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index as as_int
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradix import lax
 from gradix._api.inspect import eval_shape
@@ -12,6 +12,9 @@ from gradix._base.tracebacks import filter_frames
 from gradix._core import dtypes
 from gradix.numpy.axes import axes_of, axis_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
 
 
 class ufunc:
@@ -70,7 +73,7 @@ class ufunc:
     nargs = property(lambda self: self._nargs, doc="The number of arguments.")
     identity = property(lambda self: self._identity, doc="What reductions start with, or None.")
 
-    def __call__(self, *args, out=None, where=None) -> Any:
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
         if len(args) == self._nin and out is None and where is None:
             try:
                 return self._call(*args)
@@ -115,13 +118,13 @@ class ufunc:
 
     def reduce(
         self,
-        a,
+        a: ArrayLike,
         axis: int | None = 0,
-        dtype=None,
-        out=None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
         keepdims: bool = False,
-        initial=None,
-        where=None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ):
         """The elements along an axis combined into one by the function.
 
@@ -206,7 +209,9 @@ class ufunc:
 
         return lax.scan(step, first, (x, mask))[0]
 
-    def accumulate(self, a, axis: int = 0, dtype=None, out=None):
+    def accumulate(
+        self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
+    ) -> Any:
         """The running results of `reduce` along an axis.
 
         Example:
@@ -237,7 +242,9 @@ class ufunc:
         order.insert(axis, 0)
         return lax.transpose(lax.concatenate([first[None], rest], 0), tuple(order))
 
-    def at(self, a, indices, b=None, /, *, inplace: bool = True):
+    def at(
+        self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
+    ) -> Any:
         """The array with the function applied to the elements at an index.
 
         Elements that are named several times are changed as many times.
@@ -286,7 +293,7 @@ class ufunc:
 
         return lax.scan(step, convert(flat, dtype), (order, b))[0].reshape(a.shape)
 
-    def outer(self, A, B, /):
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Any:
         """The function of all pairs of elements, as an array of shape `A.shape + B.shape`.
 
         Example:
@@ -307,7 +314,14 @@ class ufunc:
             lax.broadcast_in_dim(B, columns, tuple(range(A.ndim, len(columns)))) if A.ndim else B,
         )
 
-    def reduceat(self, a, indices, axis: int = 0, dtype=None, out=None):
+    def reduceat(
+        self,
+        a: ArrayLike,
+        indices: ArrayLike,
+        axis: int = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+    ) -> Any:
         """The results of `reduce` for the parts of an axis that begin at `indices`.
 
         Where an index is not less than the next one, the result is the single element there.

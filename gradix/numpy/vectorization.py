@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
+from typing import Any
 
 from gradix import lax
 from gradix._api.mapping.vmap import vmap
@@ -17,7 +18,9 @@ _LIST = rf"{_DIMENSIONS}(?:,{_DIMENSIONS})*"
 _SIGNATURE = re.compile(rf"^(?:{_LIST})?->{_LIST}$")
 
 
-def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None = None) -> Callable:
+def vectorize(
+    pyfunc: Callable, *, excluded: Any = frozenset(), signature: str | None = None
+) -> Callable:
     """A function that applies `pyfunc` along the leading axes of its arguments, which broadcast.
 
     Args:
