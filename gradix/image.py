@@ -6,6 +6,7 @@ import enum
 import math
 from collections.abc import Sequence
 from operator import index
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -17,11 +18,20 @@ from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_shape
 from gradix.numpy.promotion import as_operand
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """The method by which values between pixels are interpolated."""
+    """The method by which values between pixels are interpolated.
+
+    Example:
+        >>> from gradix import image
+        >>> image.ResizeMethod.from_string("bicubic") is image.ResizeMethod.CUBIC
+        True
+    """
 
     NEAREST = 0
     LINEAR = 1
@@ -190,11 +200,11 @@ def _weighted(image, weights, axis: int, precision):
 
 
 def resize(
-    image,
+    image: ArrayLike,
     shape: int | Sequence[int],
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision=lax.Precision.HIGHEST,
+    precision: lax.PrecisionLike = lax.Precision.HIGHEST,
 ) -> Array:
     """An image resized to `shape`.
 
@@ -253,15 +263,15 @@ def resize(
 
 
 def scale_and_translate(
-    image,
+    image: ArrayLike,
     shape: int | Sequence[int],
     spatial_dims: Sequence[int],
-    scale,
-    translation,
+    scale: ArrayLike,
+    translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision=lax.Precision.HIGHEST,
-):
+    precision: lax.PrecisionLike = lax.Precision.HIGHEST,
+) -> Array:
     """An image scaled and translated: the value at `x` is moved to `x * scale + translation`.
 
     Pixel i covers the interval from i to i + 1. Outside of the image the result is zero.

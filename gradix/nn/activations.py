@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from gradix.numpy.host_implementations import FLOATS, alike
 from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands, numeric_operand
 from gradix.numpy.selection import clip, where
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 # -- rectifiers ------------------------------------------------------------------------------------
 
 
@@ -34,7 +38,7 @@ def _relu_jvp(primals, tangents):
     return _relu(x), where(x > 0, t, 0)
 
 
-def relu(x) -> Array:
+def relu(x: ArrayLike) -> Array:
     """The rectifier max(x, 0), in the dtype of `x`; its derivative at 0 is 0.
 
     Example:
@@ -42,6 +46,12 @@ def relu(x) -> Array:
         >>> from gradix import nn
         >>> nn.relu(jnp.array([-1.0, 0.0, 2.0]))
         Array([0., 0., 2.], dtype=float32)
+        >>> import gradix
+        >>> gradix.grad(nn.relu)(2.0), gradix.grad(nn.relu)(0.0)
+        (Array(1., dtype=float32, weak_type=True), Array(0., dtype=float32, weak_type=True))
+
+    See also:
+        `nn.relu6`, `nn.leaky_relu`, `nn.gelu`, `nn.silu`, `nn.softplus`.
     """
     if type(x) is ArrayImpl and state.stage is None:
         return maximum(x, 0)
@@ -59,7 +69,7 @@ def _relu6_jvp(primals, tangents):
     return _relu6(x), where((x > 0) & (x < 6), t, 0)
 
 
-def relu6(x) -> Array:
+def relu6(x: ArrayLike) -> Array:
     """The rectifier min(max(x, 0), 6) in a floating dtype; its derivative at the corners is 0.
 
     Example:
@@ -74,7 +84,7 @@ def relu6(x) -> Array:
 
 
 @fused
-def leaky_relu(x, negative_slope=0.01) -> Array:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
     """The leaky rectifier: x where x ≥ 0, else negative_slope · x, in a floating dtype.
 
     Example:
@@ -87,7 +97,7 @@ def leaky_relu(x, negative_slope=0.01) -> Array:
 
 
 @fused
-def elu(x, alpha=1.0) -> Array:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """The exponential linear unit: x where x > 0, else alpha · (eˣ − 1), in a floating dtype.
 
     Example:
@@ -101,7 +111,7 @@ def elu(x, alpha=1.0) -> Array:
 
 
 @fused
-def celu(x, alpha=1.0) -> Array:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """The unit max(x, 0) + min(alpha · (e^(x / alpha) − 1), 0), with a continuous derivative.
 
     Example:
@@ -117,7 +127,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 
 @fused
-def selu(x) -> Array:
+def selu(x: ArrayLike) -> Array:
     """`elu` scaled so that layers keep the mean 0 and the variance 1 (Klambauer et al. 2017).
 
     Example:
@@ -130,7 +140,7 @@ def selu(x) -> Array:
 
 
 @fused
-def hard_tanh(x) -> Array:
+def hard_tanh(x: ArrayLike) -> Array:
     """The elements limited to [−1, 1], in the dtype of `x`.
 
     Example:
@@ -145,7 +155,7 @@ def hard_tanh(x) -> Array:
 # -- sigmoids --------------------------------------------------------------------------------------
 
 
-def sigmoid(x) -> Array:
+def sigmoid(x: ArrayLike) -> Array:
     """The sigmoid 1 / (1 + e⁻ˣ), in the dtype of `x`.
 
     Raises:
@@ -161,7 +171,7 @@ def sigmoid(x) -> Array:
 
 
 @fused
-def log_sigmoid(x) -> Array:
+def log_sigmoid(x: ArrayLike) -> Array:
     """The logarithm log(sigmoid(x)), accurate for all x, in a floating dtype.
 
     Example:
@@ -182,7 +192,7 @@ def softplus_by_numpy(x):
 
 
 @fused(host=softplus_by_numpy)
-def softplus(x) -> Array:
+def softplus(x: ArrayLike) -> Array:
     """The smooth rectifier log(1 + eˣ), in a floating dtype; eˣ does not overflow.
 
     Example:
@@ -207,7 +217,7 @@ def _soft_sign_jvp(primals, tangents):
 
 
 @fused
-def soft_sign(x) -> Array:
+def soft_sign(x: ArrayLike) -> Array:
     """The quotient x / (|x| + 1), in a floating dtype.
 
     Example:
@@ -220,7 +230,7 @@ def soft_sign(x) -> Array:
 
 
 @fused
-def silu(x) -> Array:
+def silu(x: ArrayLike) -> Array:
     """The product x · sigmoid(x), also called swish, in the dtype of `x`.
 
     Raises:
@@ -239,7 +249,7 @@ swish = silu
 
 
 @fused
-def hard_sigmoid(x) -> Array:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """The piecewise linear sigmoid relu6(x + 3) / 6, in a floating dtype.
 
     Example:
@@ -252,7 +262,7 @@ def hard_sigmoid(x) -> Array:
 
 
 @fused
-def hard_silu(x) -> Array:
+def hard_silu(x: ArrayLike) -> Array:
     """The product x · hard_sigmoid(x), also called hard_swish, in a floating dtype.
 
     Example:
@@ -268,7 +278,7 @@ hard_swish = hard_silu
 
 
 @fused
-def mish(x) -> Array:
+def mish(x: ArrayLike) -> Array:
     """The product x · tanh(softplus(x)), in a floating dtype.
 
     Example:
@@ -281,7 +291,7 @@ def mish(x) -> Array:
 
 
 @fused
-def squareplus(x, b=4) -> Array:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """The algebraic `softplus` (x + √(x² + b)) / 2, in a floating dtype.
 
     Example:
@@ -295,7 +305,7 @@ def squareplus(x, b=4) -> Array:
 
 
 @fused
-def sparse_plus(x) -> Array:
+def sparse_plus(x: ArrayLike) -> Array:
     """The smooth rectifier that is 0 for x ≤ −1, x for x ≥ 1, and (x + 1)² / 4 between them.
 
     Example:
@@ -308,7 +318,7 @@ def sparse_plus(x) -> Array:
 
 
 @fused
-def sparse_sigmoid(x) -> Array:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """The derivative of `sparse_plus`, (x + 1) / 2 limited to [0, 1].
 
     Example:
@@ -320,7 +330,7 @@ def sparse_sigmoid(x) -> Array:
     return 0.5 * clip(x + 1.0, 0.0, 2.0)
 
 
-def tanh(x, /) -> Array:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent, in a floating or complex dtype.
 
     Example:
@@ -335,7 +345,7 @@ def tanh(x, /) -> Array:
 # -- others ----------------------------------------------------------------------------------------
 
 
-def gelu(x, approximate: bool = True) -> Array:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """The product x · Φ(x), where Φ is the normal distribution function, in a floating dtype.
 
     Args:
@@ -358,7 +368,7 @@ def gelu(x, approximate: bool = True) -> Array:
 
 
 @fused
-def glu(x, axis: int = -1) -> Array:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The product a · sigmoid(b) for the two halves a and b of x along an axis.
 
     Args:
@@ -396,7 +406,7 @@ def _log1mexp_jvp(primals, tangents):
     return _log1mexp(x), t * (exp(-x) / -expm1(-x))  # e⁻ˣ / (1 − e⁻ˣ)
 
 
-def log1mexp(x) -> Array:
+def log1mexp(x: ArrayLike) -> Array:
     """The value log(1 − e⁻ˣ) for x > 0, computed by the accurate one of two formulas.
 
     Example:
@@ -408,7 +418,7 @@ def log1mexp(x) -> Array:
     return _log1mexp(inexact_operand("log1mexp", x))
 
 
-def identity(x) -> Array:
+def identity(x: Any) -> Array:
     """The argument itself, as an array.
 
     Example:

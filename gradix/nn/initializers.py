@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.random.floats import split_keys
 from gradix.random.keys import take_key
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, Size
 
 __all__ = [
     "Initializer",
@@ -46,7 +49,9 @@ class Initializer(Protocol):
     def __call__(self, key, shape, dtype: Any = None, out_sharding: Any = None): ...
 
 
-def zeros(key, shape, dtype=None, out_sharding=None) -> Array:
+def zeros(
+    key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """An initializer itself: zeros of the given shape, in the default floating dtype by default.
 
     Args:
@@ -65,7 +70,9 @@ def zeros(key, shape, dtype=None, out_sharding=None) -> Array:
     return jnp.zeros(shape, dtype)
 
 
-def ones(key, shape, dtype=None, out_sharding=None) -> Array:
+def ones(
+    key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """An initializer itself: ones of the given shape, in the default floating dtype by default.
 
     Args:
@@ -84,7 +91,7 @@ def ones(key, shape, dtype=None, out_sharding=None) -> Array:
     return jnp.ones(shape, dtype)
 
 
-def constant(value, dtype=None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that fills the parameter with `value`, in the dtype given here or in the call.
 
     Example:
@@ -102,7 +109,7 @@ def constant(value, dtype=None) -> Initializer:
     return init
 
 
-def uniform(scale=1e-2, dtype=None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that draws uniform numbers from [0, scale).
 
     Example:
@@ -122,7 +129,7 @@ def uniform(scale=1e-2, dtype=None) -> Initializer:
     return init
 
 
-def normal(stddev=1e-2, dtype=None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that draws normal numbers with the standard deviation `stddev`.
 
     Example:
@@ -142,7 +149,12 @@ def normal(stddev=1e-2, dtype=None) -> Initializer:
     return init
 
 
-def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0) -> Initializer:
+def truncated_normal(
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
+) -> Initializer:
     """An initializer that draws normal numbers between two bounds, scaled by `stddev`.
 
     Args:
@@ -198,13 +210,13 @@ _MODES: dict[str, Callable[[float, float], float]] = {
 
 
 def variance_scaling(
-    scale,
+    scale: float,
     mode: str,
     distribution: str,
     in_axis: int | Sequence[int] = -2,
     out_axis: int | Sequence[int] = -1,
     batch_axis: int | Sequence[int] = (),
-    dtype=None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """An initializer that draws numbers with the variance `scale / n` for a size n of the layer.
 
@@ -312,7 +324,12 @@ def _unit_circle(key, shape, dtype, part):
 def _named(
     name: str, scale: float, mode: str, distribution: str, summary: str
 ) -> Callable[..., Initializer]:
-    def function(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
+    def function(
+        in_axis: int | Sequence[int] = -2,
+        out_axis: int | Sequence[int] = -1,
+        batch_axis: int | Sequence[int] = (),
+        dtype: DTypeLike | None = None,
+    ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     function.__name__ = function.__qualname__ = name
@@ -385,7 +402,9 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 # -- orthogonal ------------------------------------------------------------------------------------
 
 
-def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """An initializer with uniform random orthogonal matrices (Saxe, McClelland and Ganguli 2014).
 
     If the matrix is not square, its rows or its columns are orthonormal, whichever are fewer.
@@ -427,7 +446,9 @@ def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
     return init
 
 
-def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
     """An initializer of convolutions with an orthogonal matrix at the centre and zeros elsewhere.
 
     It is that of Xiao et al. (2018).

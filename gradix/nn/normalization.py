@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,13 +29,21 @@ from gradix.numpy.moments import count_of
 from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands
 from gradix.numpy.selection import where as choose
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes, DTypeLike
+
 _INF = math.inf
 _F16, _F32, _F16_MAX = np.dtype("float16"), np.dtype("float32"), 65504
 
 
 @replayed
 def logsumexp(
-    a, axis=None, b=None, keepdims: bool = False, return_sign: bool = False, where=None
+    a: ArrayLike,
+    axis: Axes | None = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
 ) -> Any:
     """The logarithm log Σ b·eᵃ over axes; the exponentials do not overflow.
 
@@ -115,7 +124,9 @@ def _is_complex(x) -> bool:
 
 
 @fused
-def logmeanexp(x, axis=None, where=None, keepdims: bool = False) -> Array:
+def logmeanexp(
+    x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """The logarithm of the mean of eˣ over axes; the exponentials do not overflow.
 
     Args:
@@ -152,7 +163,7 @@ def _count(x, axis) -> int:
 
 
 @replayed
-def softmax(x, axis=-1, where=None) -> Array:
+def softmax(x: ArrayLike, axis: Axes | None = -1, where: ArrayLike | None = None) -> Array:
     """The quotients eˣ / Σ eˣ along axes, positive numbers with the sum 1.
 
     Args:
@@ -185,7 +196,7 @@ def _exponentials(x, axes, where):
 
 
 @fused
-def log_softmax(x, axis=-1, where=None) -> Array:
+def log_softmax(x: ArrayLike, axis: Axes | None = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`, x − log Σ eˣ along axes.
 
     Args:
@@ -211,7 +222,14 @@ def log_softmax(x, axis=-1, where=None) -> Array:
 
 @fused
 def standardize(
-    x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast"
+    x: ArrayLike,
+    axis: Axes = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
+    *,
+    algorithm: str = "fast",
 ) -> Array:
     """The array brought to mean 0 and variance 1 along axes: (x − mean) / √(variance + epsilon).
 
@@ -252,7 +270,13 @@ def standardize(
 
 
 @replayed
-def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
+def one_hot(
+    x: ArrayLike | Sequence[int],
+    num_classes: int,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | str = -1,
+) -> Array:
     """Vectors with a 1 at given places and 0 elsewhere; they are 0 for a place out of bounds.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from math import prod
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -17,6 +17,9 @@ from gradix._base.tree import register_pytree_node
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike
 
 
 @dataclasses.dataclass
@@ -44,7 +47,7 @@ register_pytree_node(
 
 
 def get_scaled_dot_general_config(
-    mode: Literal["nvfp4", "mxfp8"], global_scale=None
+    mode: Literal["nvfp4", "mxfp8"], global_scale: ArrayLike | None = None
 ) -> BlockScaleConfig:
     """A description of how `scaled_dot_general` quantizes an operand.
 
@@ -76,7 +79,13 @@ def get_scaled_dot_general_config(
 # -- products of scaled blocks ---------------------------------------------------------------------
 
 
-def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.float32) -> Array:
+def scaled_matmul(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:
     """The products `einsum("BMK,BNK->BMN")` of operands with a scale for each block along K.
 
     Args:
@@ -213,10 +222,10 @@ _scaled_product.defvjp(_forward, _backward)
 
 
 def scaled_dot_general(
-    lhs,
-    rhs,
-    dimension_numbers,
-    preferred_element_type=np.float32,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: lax.DotDimensionNumbers,
+    preferred_element_type: DTypeLike = np.float32,
     configs: list[BlockScaleConfig] | None = None,
     implementation: Literal["cudnn"] | None = None,
 ) -> Array:

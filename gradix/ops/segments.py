@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,13 @@ from gradix._core.trace import Tracer, is_unknown
 from gradix._ops.indexing.index_values import wide_index
 from gradix._ops.indexing.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
 from gradix.numpy.promotion import as_operand
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.operators import Array
+    from gradix._core.sharding import PartitionSpec
+    from gradix._ops.indexing.gather_dimension_numbers import GatherScatterMode
 
 
 class _Kind(NamedTuple):
@@ -147,15 +154,15 @@ def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *,
     kind = _Kind(name, scatter, reduce, identity)
 
     def function(
-        data,
-        segment_ids,
+        data: ArrayLike,
+        segment_ids: ArrayLike,
         num_segments: int | None = None,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         bucket_size: int | None = None,
-        mode=None,
-        out_sharding=None,
-    ):
+        mode: GatherScatterMode | str | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+    ) -> Array:
         if out_sharding is not None:
             spec = getattr(out_sharding, "spec", out_sharding)
             if kind.scatter is not scatter_add and getattr(spec, "unreduced", None):

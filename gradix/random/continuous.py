@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from gradix import lax
 from gradix._api.constraints import divided
@@ -24,13 +24,37 @@ from gradix.random.floats import after_minus_one, draw_normal, draw_uniform, spl
 from gradix.random.keys import take_key
 from gradix.random.parametric import drawn
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
+    class _Standard(Protocol):
+        """What the functions made by `_standard` take."""
+
+        def __call__(
+            self,
+            key: KeyLike,
+            shape: Shape = (),
+            dtype: DTypeLike | None = None,
+            *,
+            out_sharding: NamedSharding | PartitionSpec | None = None,
+        ) -> Array: ...
+
+
 _options = config.state
 
 
-def _standard(draw, name: str, summary: str) -> Callable[..., Array]:
+def _standard(draw, name: str, summary: str) -> _Standard:
     """The public function of a distribution without parameters."""
 
-    def function(key, shape=(), dtype=None, *, out_sharding=None):
+    def function(
+        key: KeyLike,
+        shape: Shape = (),
+        dtype: DTypeLike | None = None,
+        *,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+    ) -> Array:
         if out_sharding is not None:
             return divided(function, out_sharding, key, shape, dtype)
         dtype, shape = float_dtype(name, dtype), shape_of(name, shape)
@@ -118,7 +142,14 @@ maxwell = _standard(
 )
 
 
-def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None) -> Array:
+def gumbel(
+    key: KeyLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    mode: str | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Gumbel random numbers, with density exp(-x - e⁻ˣ).
 
     Args:
@@ -176,7 +207,14 @@ def halves(x):
 # -- with parameters -------------------------------------------------------------------------------
 
 
-def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def lognormal(
+    key: KeyLike,
+    sigma: ArrayLike = 1.0,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Log-normal random numbers, exp(sigma · x) for standard normal x.
 
     Args:
@@ -206,7 +244,14 @@ def _lognormal(key, sigma, *, shape, dtype):
     return lax.exp(lax.mul(draw_normal(key, shape=shape, dtype=dtype), spread(sigma, dtype, shape)))
 
 
-def pareto(key, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def pareto(
+    key: KeyLike,
+    b: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Pareto random numbers, with density b / x^(b + 1) for x ≥ 1.
 
     Args:
@@ -234,7 +279,14 @@ def _pareto(key, b, *, shape, dtype):
     return lax.exp(lax.div(_exponential(key, shape=shape, dtype=dtype), converted(b, dtype, shape)))
 
 
-def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def rayleigh(
+    key: KeyLike,
+    scale: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Rayleigh random numbers, with density x / scale² · exp(-x² / (2 scale²)).
 
     Args:
@@ -263,7 +315,13 @@ def _rayleigh(key, scale, *, shape, dtype):
     return lax.mul(spread(scale, dtype, shape), lax.sqrt(lax.mul(lax.log(u), number(-2, dtype))))
 
 
-def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
+def weibull_min(
+    key: KeyLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Weibull random numbers, scale · x^(1 / concentration) for exponential x.
 
     Args:
@@ -297,7 +355,14 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
     return _exponential(key, shape=shape, dtype=dtype) ** (1.0 / concentration) * scale
 
 
-def wald(key, mean, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def wald(
+    key: KeyLike,
+    mean: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Wald (inverse Gaussian) random numbers with a given mean and scale 1.
 
     The method is that of Michael, Schucany and Haas (1976).
@@ -339,7 +404,16 @@ def _wald(key, mean, *, shape, dtype):
     return lax.select_n(lax.le(z, lax.div(mean, lax.add(mean, x))), lax.div(squared, x), x)
 
 
-def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def triangular(
+    key: KeyLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Random numbers in [left, right] whose density is a triangle with its peak at `mode`.
 
     Args:
@@ -373,7 +447,13 @@ def _triangular(key, left, mode, right, *, shape, dtype):
     return lax.select_n(lax.lt(u, lax.div(rise, width)), above, below)
 
 
-def double_sided_maxwell(key, loc, scale, shape=(), dtype=None) -> Array:
+def double_sided_maxwell(
+    key: KeyLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Random numbers loc + scale · s · x, for Maxwell numbers x and random signs s.
 
     Args:

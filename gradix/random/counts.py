@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +27,11 @@ from gradix.random.floats import draw_uniform, split_keys
 from gradix.random.gammas import batch_shape, is_any, repeat_while
 from gradix.random.keys import take_key
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 _F32 = np.dtype("float32")
 
 
@@ -45,7 +51,14 @@ def _where(pred, x, y):
 # -- Poisson ---------------------------------------------------------------------------------------
 
 
-def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def poisson(
+    key: KeyLike,
+    lam: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Poisson random numbers: how many events with rate `lam` happen in a unit of time.
 
     Args:
@@ -146,7 +159,13 @@ def _by_rejection(key, lam, dtype):
 # -- binomial --------------------------------------------------------------------------------------
 
 
-def binomial(key, n, p, shape=None, dtype=None) -> Array:
+def binomial(
+    key: KeyLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Binomial random numbers: how many of `n` trials succeed, each with probability `p`.
 
     Args:
@@ -290,7 +309,15 @@ def _by_transformed_rejection(key, n, p):
 # -- multinomial -----------------------------------------------------------------------------------
 
 
-def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
+def multinomial(
+    key: KeyLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: int | bool = 1,
+) -> Array:
     """Multinomial random vectors: how many of `n` draws fall into each category.
 
     Args:
@@ -318,11 +345,12 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
     if not own:
         raise ValueError("multinomial: p must have an axis of categories, got a scalar.")
     if shape is not None:
+        wanted: Any = shape
         *batch, count = batch_shape("multinomial", shape, own, f"p of shape {own}")
         if count != own[-1]:
             raise ValueError(
                 f"multinomial: the last size of shape must be {own[-1]}, the number of categories "
-                f"of p, got shape={tuple(shape)}."
+                f"of p, got shape={tuple(wanted)}."
             )
         shape = tuple(batch)
     else:

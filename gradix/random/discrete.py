@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import TYPE_CHECKING
 
 from gradix import lax
 from gradix._api.constraints import divided
@@ -24,6 +25,11 @@ from gradix.random.draws import (
 from gradix.random.floats import draw_uniform
 from gradix.random.keys import take_key
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 
 def _unit(key, shape, dtype):
     return draw_uniform(key, number(0, dtype), number(1, dtype), shape=shape, dtype=dtype)
@@ -32,7 +38,14 @@ def _unit(key, shape, dtype):
 # -- coins -----------------------------------------------------------------------------------------
 
 
-def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -> Array:
+def bernoulli(
+    key: KeyLike,
+    p: ArrayLike = 0.5,
+    shape: Shape | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Random booleans that are True with probability `p`.
 
     Args:
@@ -51,6 +64,12 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -
         >>> from gradix import random
         >>> random.bernoulli(random.key(0), 0.3, (1000,)).mean()
         Array(0.284, dtype=float32)
+        >>> import gradix.numpy as jnp
+        >>> random.bernoulli(random.key(0), jnp.array([0.0, 1.0]))
+        Array([False,  True], dtype=bool)
+
+    See also:
+        `random.uniform`, `random.binomial`, `random.categorical`, `random.choice`.
     """
     if out_sharding is not None:
         return divided(bernoulli, out_sharding, key, p, shape, mode)
@@ -77,7 +96,13 @@ def _bernoulli(key, p, *, shape, mode):
     return lax.lt(low, lax.sub(p, high))
 
 
-def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
+def rademacher(
+    key: KeyLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Random signs: -1 or 1 with equal probability.
 
     Args:
@@ -118,14 +143,14 @@ def _rademacher(key, *, shape, dtype):
 
 
 def categorical(
-    key,
-    logits,
+    key: KeyLike,
+    logits: ArrayLike,
     axis: int = -1,
-    shape=None,
+    shape: Shape | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding=None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Random categories, as numbers along an axis of `logits`, drawn by the Gumbel-max trick.
 
@@ -219,7 +244,14 @@ def _without_replacement(key, logits, axis, shape, more, *, dtype, mode):
 # -- waiting times ---------------------------------------------------------------------------------
 
 
-def geometric(key, p, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def geometric(
+    key: KeyLike,
+    p: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Geometric random numbers 1, 2, …: how many trials it takes until one succeeds.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from math import isinf, sqrt
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -29,13 +29,24 @@ from gradix.random.draws import (
 )
 from gradix.random.keys import take_key
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 
 
 # -- bits ------------------------------------------------------------------------------------------
 
 
-def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
+def bits(
+    key: KeyLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Uniform random unsigned integers: each bit is 0 or 1 with equal probability.
 
     Args:
@@ -103,7 +114,15 @@ _FEW = 1 << 8  # so many bounds are looked at
 _ZERO, _ONE = 0.0, 1.0  # These are the default bounds, which are recognised by identity.
 
 
-def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_sharding=None) -> Array:
+def uniform(
+    key: KeyLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = _ZERO,
+    maxval: ArrayLike = _ONE,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Uniform random numbers in [minval, maxval).
 
     Args:
@@ -122,6 +141,11 @@ def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_shardin
         >>> from gradix import random
         >>> random.uniform(random.key(42), (3,))
         Array([0.48870957, 0.6797972 , 0.6162715 ], dtype=float32)
+        >>> random.uniform(random.key(42), (1000,), minval=-1.0, maxval=3.0).mean().round(1)
+        Array(1.1, dtype=float32)
+
+    See also:
+        `random.randint`, for integers; `random.normal`, `random.bernoulli`, `random.split`.
     """
     if out_sharding is not None:
         return divided(uniform, out_sharding, key, shape, dtype, minval, maxval)
@@ -277,7 +301,13 @@ def after_minus_one(dtype) -> ArrayImpl:
     return found
 
 
-def normal(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
+def normal(
+    key: KeyLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Standard normal random numbers; complex ones have independent parts of variance 1/2.
 
     Args:
@@ -293,6 +323,12 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
         >>> from gradix import random
         >>> random.normal(random.key(42), (3,))
         Array([-0.02830462,  0.46713185,  0.29570296], dtype=float32)
+        >>> random.normal(random.key(42), (2, 2), dtype="bfloat16").dtype
+        dtype(bfloat16)
+
+    See also:
+        `random.truncated_normal`, `random.multivariate_normal`, `random.uniform`,
+        `random.split`.
     """
     if out_sharding is not None:
         return divided(normal, out_sharding, key, shape, dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from gradix import lax
 from gradix._api.constraints import divided
@@ -28,6 +28,25 @@ from gradix.random.draws import (
 from gradix.random.floats import after_minus_one, draw_normal, floats_of, split_keys
 from gradix.random.keys import take_key
 from gradix.random.parametric import drawn
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
+    class _GammaFunction(Protocol):
+        """What the functions made by `_gamma_function` take."""
+
+        def __call__(
+            self,
+            key: KeyLike,
+            a: ArrayLike,
+            shape: Shape | None = None,
+            dtype: DTypeLike | None = None,
+            *,
+            out_sharding: NamedSharding | PartitionSpec | None = None,
+        ) -> Array: ...
+
 
 # -- one key for each number -----------------------------------------------------------------------
 
@@ -195,8 +214,15 @@ def draw_gamma(key, a, *, shape, dtype, log_space):
     return lax.reshape(_gammas(random_split(key, a.aval.shape), a, log_space), shape)
 
 
-def _gamma_function(name: str, log_space: bool, summary: str) -> Callable[..., Array]:
-    def function(key, a, shape=None, dtype=None, *, out_sharding=None):
+def _gamma_function(name: str, log_space: bool, summary: str) -> _GammaFunction:
+    def function(
+        key: KeyLike,
+        a: ArrayLike,
+        shape: Shape | None = None,
+        dtype: DTypeLike | None = None,
+        *,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+    ) -> Array:
         if out_sharding is not None:
             return divided(function, out_sharding, key, a, shape, dtype)
         dtype, a = float_dtype(name, dtype), parameter(name, a)
@@ -240,7 +266,15 @@ loggamma = _gamma_function(
 # -- drawn with gamma numbers ----------------------------------------------------------------------
 
 
-def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def beta(
+    key: KeyLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Beta random numbers in [0, 1], with density proportional to x^(a-1) (1-x)^(b-1).
 
     The draw has derivatives in `a` and `b`.
@@ -275,7 +309,14 @@ def _beta(key, a, b, *, shape, dtype):
     return lax.div(x, lax.add(x, y))
 
 
-def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def chisquare(
+    key: KeyLike,
+    df: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Chi-square random numbers, distributed as sums of `df` squares of standard normal numbers.
 
     Args:
@@ -305,7 +346,15 @@ def _chisquare(key, df, *, shape, dtype):
     return lax.mul(lax.exp(draw_gamma(key, half, shape=shape, dtype=dtype, log_space=True)), two)
 
 
-def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
+def f(
+    key: KeyLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """F random numbers: ratios of two chi-square numbers, each divided by its degrees of freedom.
 
     Args:
@@ -337,7 +386,14 @@ def _f(key, dfnum, dfden, *, shape, dtype):
     return lax.div(above, lax.div(_chisquare(below_key, dfden, shape=shape, dtype=dtype), dfden))
 
 
-def t(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def t(
+    key: KeyLike,
+    df: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Student's t random numbers, with density proportional to (1 + x²/df)^(-(df+1)/2).
 
     Args:
@@ -368,7 +424,14 @@ def _t(key, df, *, shape, dtype):
     return lax.mul(draw_normal(normal_key, shape=shape, dtype=dtype), lax.sqrt(square))
 
 
-def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def dirichlet(
+    key: KeyLike,
+    alpha: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Dirichlet random vectors, whose elements are non-negative and have the sum 1.
 
     Args:

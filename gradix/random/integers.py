@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax
@@ -28,8 +30,21 @@ from gradix.random.draws import (
 from gradix.random.floats import split_keys
 from gradix.random.keys import take_key
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
-def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Array:
+
+def randint(
+    key: KeyLike,
+    shape: Shape,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Uniform random integers in [minval, maxval).
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from gradix._ops.convert import convert
 from gradix._ops.random import random as _random
 from gradix._ops.random.storage import U32, U64
 from gradix.random.draws import is_frequent, size_of
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, KeyLike
 
 KEY = dtypes.KEY
 _SCALAR_KEY, _WORDS = make_aval((), KEY), make_aval((2,), U32)
@@ -148,7 +151,7 @@ def _as_given(keys: Array, raw: bool) -> Array:
 # -- making keys -----------------------------------------------------------------------------------
 
 
-def key(seed, *, impl=None, dtype=None) -> Array:
+def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     """A typed random key from an integer seed; a scalar of dtype `key<fry>`, or by generator.
 
     Args:
@@ -180,7 +183,7 @@ def key(seed, *, impl=None, dtype=None) -> Array:
     return _random.random_seed(_seed("key", seed), resolve_impl(impl)._impl)
 
 
-def PRNGKey(seed, *, impl=None) -> Array:
+def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """A raw random key from an integer seed, a uint32 vector; typed keys of `key` are safer.
 
     It has two elements, but one with `impl` "philox2x32", and four with "threefry4x32", "rbg" and
@@ -194,6 +197,11 @@ def PRNGKey(seed, *, impl=None) -> Array:
         >>> from gradix import random
         >>> random.PRNGKey(42)
         Array([ 0, 42], dtype=uint32)
+        >>> random.normal(random.PRNGKey(42)) == random.normal(random.key(42))
+        Array(True, dtype=bool)
+
+    See also:
+        `random.key`, `random.split`, `random.wrap_key_data`.
     """
     made = _random.random_seed(_seed("PRNGKey", seed), resolve_impl(impl)._impl)
     return made if _options.jax_enable_custom_prng else _random.random_unwrap(made)
@@ -251,7 +259,7 @@ def resolve_impl(impl) -> dtypes.KeyType:
     return found
 
 
-def key_dtype(impl_spec=None):
+def key_dtype(impl_spec: Any = None) -> Any:
     """The dtype of the keys of a generator; None is the default generator.
 
     Example:
@@ -265,7 +273,7 @@ def key_dtype(impl_spec=None):
 # -- the parts of keys -----------------------------------------------------------------------------
 
 
-def key_data(keys) -> Array:
+def key_data(keys: Array) -> Array:
     """The 32-bit words of keys, as uint32 along a new last axis: two, or one or four by generator.
 
     Example:
@@ -277,7 +285,7 @@ def key_data(keys) -> Array:
     return _random.random_unwrap(typed)
 
 
-def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     """Typed keys made of raw words.
 
     Args:
@@ -313,7 +321,7 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
     return _random.random_wrap(words, made._impl)
 
 
-def key_impl(keys) -> str:
+def key_impl(keys: Array) -> str:
     """The name of the generator of keys, or for a user's own what `define_prng_impl` was given.
 
     Example:
@@ -340,7 +348,7 @@ def define_key_type(made: dtypes.KeyType, impl: Any) -> None:
 # -- deriving keys ---------------------------------------------------------------------------------
 
 
-def split(key, num: int | tuple[int, ...] = 2) -> Array:
+def split(key: KeyLike, num: int | tuple[int, ...] = 2) -> Array:
     """New, independent keys made of one key, which should not be used again.
 
     Args:
@@ -360,6 +368,11 @@ def split(key, num: int | tuple[int, ...] = 2) -> Array:
         >>> key, subkey = random.split(random.key(0))
         >>> random.normal(subkey)
         Array(-2.4424558, dtype=float32)
+        >>> random.split(random.key(0), (2, 3)).shape
+        (2, 3)
+
+    See also:
+        `random.fold_in`, which makes a key of a key and a number; `random.key`, `random.clone`.
     """
     keys, raw = single_key("split", key)
     if _options.jax_debug_key_reuse:
@@ -388,7 +401,7 @@ def _split_shape(num) -> tuple:
     return canonical_shape(num, "num")
 
 
-def fold_in(key, data) -> Array:
+def fold_in(key: KeyLike, data: ArrayLike) -> Array:
     """A new key made of a key and an integer, such as the number of a step, a layer or a device.
 
     Args:
@@ -427,7 +440,7 @@ def _fold_data(data) -> Array:
     return convert(x, U32)
 
 
-def clone(key) -> Array:
+def clone(key: KeyLike) -> Array:
     """The same key, which may be used once more on purpose where the reuse of keys is checked.
 
     Example:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from operator import index
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +26,20 @@ from gradix.random.floats import draw_uniform, split_keys
 from gradix.random.integers import draw_integers
 from gradix.random.keys import take_key
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
 
-def permutation(key, x, axis: int = 0, independent: bool = False, *, out_sharding=None) -> Array:
+
+def permutation(
+    key: KeyLike,
+    x: ArrayLike,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """The parts of an array along an axis, or the numbers below an integer, in random order.
 
     Args:
@@ -68,7 +81,7 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
     return _take(x, _shuffled_numbers(key, x.aval.shape[axis]), axis)
 
 
-def _shuffled_numbers(key, n: int):
+def _shuffled_numbers(key, n: Any):
     dtype = dtypes.python_scalar_dtype(int)
     if _is_sorted_at_once(key, (n,)):
         return lax.convert_element_type(_order(key, shape=(n,)), dtype)
@@ -140,7 +153,13 @@ def _order(key, *, shape):
 
 
 def choice(
-    key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None
+    key: KeyLike,
+    a: ArrayLike,
+    shape: Shape = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
+    mode: str | None = None,
 ) -> Array:
     """A random sample of the elements of an array, or of its parts along an axis.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, sqrt
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
@@ -25,6 +26,11 @@ from gradix.random.floats import after_minus_one, draw_uniform
 from gradix.random.gammas import is_any
 from gradix.random.keys import take_key
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 # From here outwards probabilities of one dtype are too coarse, by the digits of its mantissa.
 _TAIL_FROM = {52: 7.0, 23: 4.0, 10: 2.5, 7: 2.0}
 _FRACTIONS = 24  # of the continued fraction, which converges from 2 to the last bit of float32
@@ -32,7 +38,15 @@ _NEWTON_STEPS = 4
 _FEW = 1 << 8  # so many bounds are looked at
 
 
-def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None) -> Array:
+def truncated_normal(
+    key: KeyLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Standard normal random numbers that lie in the open interval (lower, upper).
 
     Args:

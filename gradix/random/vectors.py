@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 from gradix import lax, numpy as jnp
 from gradix._api.constraints import divided
@@ -15,6 +16,11 @@ from gradix.random.floats import draw_normal, split_keys
 from gradix.random.gammas import gamma
 from gradix.random.keys import take_key
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Shape
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+
 _METHODS = ("cholesky", "eigh", "svd")
 
 
@@ -22,7 +28,14 @@ _METHODS = ("cholesky", "eigh", "svd")
 
 
 def multivariate_normal(
-    key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None
+    key: KeyLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Normal random vectors with a given mean and covariance.
 
@@ -110,7 +123,14 @@ def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
 # -- generalized normal ----------------------------------------------------------------------------
 
 
-def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None) -> Array:
+def generalized_normal(
+    key: KeyLike,
+    p: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Random numbers with density proportional to `exp(-|x|^p)`.
 
     Args:
@@ -144,7 +164,15 @@ def _generalized_normals(key, *, p, shape, dtype):
 _generalized_normal = rejection_sampler(_generalized_normals)
 
 
-def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None) -> Array:
+def ball(
+    key: KeyLike,
+    d: int,
+    p: float = 2,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Uniform random vectors in the unit ball of the p-norm.
 
     The method is that of F. Barthe and others, "A probabilistic approach to the geometry of the
@@ -192,7 +220,13 @@ _ball = rejection_sampler(_balls)
 
 
 def orthogonal(
-    key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None
+    key: KeyLike,
+    n: int,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    m: int | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> Array:
     """Uniform random orthogonal matrices, or for complex dtypes unitary ones.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -11,10 +14,15 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of, known_int
 from gradix.numpy.promotion import convert, inexact_operand, raise_rank
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 
-def dct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def dct(
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The discrete cosine transform of type 2: `2 Σₘ xₘ cos(πk(2m + 1) / 2n)`.
 
     J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
@@ -44,7 +52,9 @@ def dct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None
     return _along(x, axis_of(axis, x.aval.ndim), n, norm, _forward)
 
 
-def idct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+def idct(
+    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The inverse of `dct`.
 
     Args:
@@ -69,7 +79,13 @@ def idct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | Non
     return _along(x, axis_of(axis, x.aval.ndim), n, norm, _inverse)
 
 
-def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
+def dctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The discrete cosine transform of type 2 along several axes.
 
     Args:
@@ -95,7 +111,13 @@ def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
     return _along_all("dctn", x, type, s, axes, norm, transform=_forward)
 
 
-def idctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
+def idctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Array:
     """The inverse of `dctn`.
 
     Args:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import numpy as jnp
 from gradix._base.listing import listing
 from gradix._core.operators import Array
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 __all__ = ["trapezoid"]
 
 
-def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """The integral of a sampled function by the trapezoidal rule.
 
     Args:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +15,21 @@ from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, convert
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 __all__ = ["map_coordinates"]
 
 _INT = np.dtype("int32")
 
 
-def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval=0.0) -> Array:
+def map_coordinates(
+    input: ArrayLike,
+    coordinates: Sequence[ArrayLike],
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """The values of an array at coordinates, which may be between its elements.
 
     Args:

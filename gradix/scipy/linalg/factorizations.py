@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,13 @@ from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, raise_rank
 from gradix.scipy.linalg.operands import matmul, matrices, square
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def cholesky(a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+
+def cholesky(
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Array:
     """The triangular factor of Hermitian positive definite matrices: `a = Uᴴ U`, or `a = L Lᴴ`.
 
     Args:
@@ -36,7 +41,7 @@ def cholesky(a, lower: bool = False, overwrite_a: bool = False, check_finite: bo
 
 
 def cho_factor(
-    a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
     """The Cholesky factor of matrices, and `lower`, for `cho_solve`.
 
@@ -58,7 +63,7 @@ def cho_factor(
 
 
 def svd(
-    a,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
@@ -87,8 +92,8 @@ def svd(
 
 
 def eigh(
-    a,
-    b=None,
+    a: ArrayLike,
+    b: ArrayLike | None = None,
     lower: bool = True,
     eigvals_only: bool = False,
     overwrite_a: bool = False,
@@ -140,7 +145,9 @@ def eigh(
 # -- LU --------------------------------------------------------------------------------------------
 
 
-def lu_factor(a, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, Array]:
     """The LU factorization with partial pivoting, for `lu_solve`.
 
     Args:
@@ -162,7 +169,9 @@ def lu_factor(a, overwrite_a: bool = False, check_finite: bool = True) -> tuple[
     return factors, pivots
 
 
-def lu(a, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True):
+def lu(
+    a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, ...]:
     """The LU factorization with partial pivoting, `a = P L U`.
 
     Args:
@@ -203,13 +212,13 @@ def lu(a, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool
 
 
 def qr(
-    a,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
-):
+) -> tuple[Array, ...]:
     """The QR factorization of matrices, `a = Q R`.
 
     Args:
@@ -242,14 +251,14 @@ def qr(
 
 
 def qr_multiply(
-    a,
-    c,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-):
+) -> tuple[Array, ...]:
     """The product of the Q of a QR factorization with other matrices, and R.
 
     Args:
@@ -305,7 +314,7 @@ def qr_multiply(
 # -- similarity ------------------------------------------------------------------------------------
 
 
-def schur(a, output: str = "real") -> tuple[Array, Array]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """The Schur decomposition `a = Z T Zᴴ`, with a unitary Z and an upper triangular T.
 
     Args:
@@ -338,7 +347,7 @@ def schur(a, output: str = "real") -> tuple[Array, Array]:
     return t, z
 
 
-def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur decomposition of the same matrices as a real Schur decomposition.
 
     Each 2×2 block is made triangular by a rotation. G. Golub, C. Van Loan, "Matrix Computations",
@@ -415,7 +424,7 @@ def _rotated(m, t, z, eps: float):
 
 
 def hessenberg(
-    a, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """The Hessenberg form H of `a = Q H Qᴴ`, which is zero below the first subdiagonal.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes_inex
 from gradix.scipy.linalg.factorizations import schur
 from gradix.scipy.linalg.operands import matmul, matrices, square
 from gradix.scipy.linalg.solving import solve_sylvester, solve_triangular
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 # For each dtype, the norm up to which a Padé approximant is as accurate as the dtype, and its
 # coefficients: N. Higham, "The scaling and squaring method ... revisited" (2005), table 2.3.
@@ -50,7 +53,7 @@ _PADE = {
 # -- the exponential -------------------------------------------------------------------------------
 
 
-def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of square matrices.
 
     It squares Padé approximants of a scaled matrix: N. Higham, "The scaling and squaring method for
@@ -129,7 +132,9 @@ def _squared(x, count):
     return lax.fori_loop(np.int32(0), jnp.max(count), turn, x)
 
 
-def expm_frechet(A, E, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Any:
     """The derivative of the matrix exponential at `A` in the direction `E`.
 
     Args:
@@ -197,7 +202,7 @@ def _root_of_triangle(t):
     return jnp.where(undivided, np.nan, f)  # The root does not exist, or is not unique.
 
 
-def sqrtm(A, blocksize: int = 1) -> Array:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of square matrices.
 
     Å. Björck, S. Hammarling, "A Schur method for the square root of a matrix" (1983).
@@ -245,7 +250,7 @@ def _sqrtm_jvp(primals, tangents):
     return x, solve_sylvester(x, x, t)
 
 
-def funm(A, func: Callable, disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable, disp: bool = True) -> Any:
     """A function of a square matrix, computed from its values at the eigenvalues.
 
     B. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976). The

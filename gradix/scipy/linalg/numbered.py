@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.axes import known_int
 from gradix.numpy.promotion import convert
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
 
 _INT32 = np.dtype("int32")
 
@@ -32,7 +36,7 @@ def _rounded(values, dtype):
         return jnp.asarray(np.asarray(values, np.float64).astype(dtype))
 
 
-def hilbert(n) -> Array:
+def hilbert(n: int) -> Array:
     """The Hilbert matrix `1 / (i + j + 1)` of shape (n, n), where i and j count from 0.
 
     Args:
@@ -48,7 +52,7 @@ def hilbert(n) -> Array:
     return lax.reciprocal(convert(i + j + 1, _float()))
 
 
-def invhilbert(n) -> Array:
+def invhilbert(n: int) -> Array:
     """The inverse of the Hilbert matrix, of shape (n, n), whose integer elements are rounded once.
 
     M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983):
@@ -111,7 +115,7 @@ def _open_pascal(n, kind: str) -> Array:
     return rows.T if kind == "upper" else rows
 
 
-def pascal(n, kind: str | None = None) -> Array:
+def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's triangle as a matrix of shape (n, n).
 
     Args:
@@ -141,7 +145,7 @@ def pascal(n, kind: str | None = None) -> Array:
     return _rounded(lower if kind == "lower" else lower.T, _float())
 
 
-def invpascal(n, kind: str | None = None) -> Array:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of the matrix `pascal(n, kind)`.
 
     Args:
@@ -166,7 +170,7 @@ def invpascal(n, kind: str | None = None) -> Array:
     return _rounded(np.where((i + j) % 2, 0 - out, out), _float())
 
 
-def hadamard(n, dtype=int) -> Array:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """A Hadamard matrix of shape (n, n): 1 and -1 in orthogonal rows, as Sylvester built it.
 
     Args:
@@ -196,7 +200,7 @@ def hadamard(n, dtype=int) -> Array:
     return convert(1 - 2 * (lax.population_count(i & j) & 1), dtype)
 
 
-def helmert(n, full: bool = False) -> Array:
+def helmert(n: int, full: bool = False) -> Array:
     """The Helmert matrix, whose orthonormal rows compare an element with the mean of previous ones.
 
     Args:
@@ -223,7 +227,7 @@ def helmert(n, full: bool = False) -> Array:
     return _rounded(out if full else out[1:], _float())
 
 
-def dft(n, scale: str | None = None, *, dtype=None) -> Array:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the discrete Fourier transform, `exp(-2πi jk/n)`, of shape (n, n).
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_jvp import custom_jvp
@@ -11,9 +12,12 @@ from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand
 from gradix.scipy.linalg.operands import matmul
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 
 def polar(
-    a,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",

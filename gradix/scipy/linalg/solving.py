@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -12,6 +14,9 @@ from gradix.numpy.promotion import broadcast_to, convert, promote_dtypes_inexact
 from gradix.scipy.linalg.factorizations import cho_factor
 from gradix.scipy.linalg.operands import matmul, solved
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 
 def _both(name: str, a, b) -> list:
     return promote_dtypes_inexact(
@@ -19,7 +24,7 @@ def _both(name: str, a, b) -> list:
     )
 
 
-def det(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices, of shape (...).
 
     Args:
@@ -35,7 +40,7 @@ def det(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     return jnp.linalg.det(a)
 
 
-def inv(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices; infinite or NaN for singular ones.
 
     Args:
@@ -53,13 +58,13 @@ def inv(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
 
 
 def solve_triangular(
-    a,
-    b,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug=None,
+    debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
     """The solution x of `a @ x = b`, for triangular matrices.
@@ -103,7 +108,12 @@ def solve_triangular(
     return solved("solve_triangular", solution, a, b)
 
 
-def cho_solve(c_and_lower, b, overwrite_b: bool = False, check_finite: bool = True) -> Array:
+def cho_solve(
+    c_and_lower: tuple[ArrayLike, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """The solution x of `a @ x = b`, by the Cholesky factor of `a`.
 
     Args:
@@ -139,7 +149,11 @@ def _cholesky_solution(c, b, lower: bool):
 
 
 def lu_solve(
-    lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+    lu_and_piv: tuple[ArrayLike, ArrayLike],
+    b: ArrayLike,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
 ) -> Array:
     """The solution x of `a @ x = b`, by the LU factors of `a`.
 
@@ -182,8 +196,8 @@ def lu_solve(
 
 
 def solve(
-    a,
-    b,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
@@ -248,7 +262,9 @@ def solve(
 # -- Sylvester's equation --------------------------------------------------------------------------
 
 
-def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Array:
+def solve_sylvester(
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+) -> Array:
     """The solution X of `A X + X B = C`, which is differentiable in A, B and C.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -9,6 +11,9 @@ from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.axes import known_int
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, promote_dtypes
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _row(name: str, x, position: int = 0, scalar: bool = True):
@@ -55,7 +60,7 @@ def _sliding(v, rows: int, columns: int, step: int):
     return lax.reshape(flat[..., : rows * width], (*lead, rows, width))[..., :columns]
 
 
-def toeplitz(c, r=None) -> Array:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Toeplitz matrices, which are constant along each diagonal.
 
     Args:
@@ -89,7 +94,7 @@ def _toeplitz(column, row):
     return _sliding(lax.concatenate(around, column.aval.ndim - 1), rows, columns, -1)
 
 
-def circulant(c) -> Array:
+def circulant(c: ArrayLike) -> Array:
     """Circulant matrices, in which each column is the previous one shifted down by one, cyclically.
 
     Args:
@@ -110,7 +115,7 @@ def circulant(c) -> Array:
     )
 
 
-def hankel(c, r=None) -> Array:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Hankel matrices, which are constant along each antidiagonal.
 
     Args:
@@ -138,7 +143,7 @@ def hankel(c, r=None) -> Array:
     return _sliding(both, column.aval.shape[-1], row.aval.shape[-1], 1)
 
 
-def convolution_matrix(a, n, mode: str = "full") -> Array:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrices whose product with a vector of `n` elements is its convolution with `a`.
 
     Args:
@@ -179,7 +184,7 @@ def convolution_matrix(a, n, mode: str = "full") -> Array:
     return lax.slice_in_dim(whole, start, start + kept, axis=-2)
 
 
-def companion(a) -> Array:
+def companion(a: ArrayLike) -> Array:
     """The companion matrices of polynomials, whose eigenvalues are the roots.
 
     Args:
@@ -215,7 +220,7 @@ def companion(a) -> Array:
     )
 
 
-def fiedler(a) -> Array:
+def fiedler(a: ArrayLike) -> Array:
     """Fiedler matrices, whose elements are the distances `|aᵢ - aⱼ|`.
 
     Args:
@@ -233,7 +238,7 @@ def fiedler(a) -> Array:
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
-def fiedler_companion(a) -> Array:
+def fiedler_companion(a: ArrayLike) -> Array:
     """Fiedler companion matrices, which have five diagonals and the roots as eigenvalues.
 
     M. Fiedler, "A note on companion matrices" (2003). The coefficients of odd and even powers are
@@ -282,7 +287,7 @@ def _fiedler_places(n: int) -> np.ndarray:
     return places
 
 
-def leslie(f, s) -> Array:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie matrices, whose product with a population by age is the population after a step.
 
     Args:
@@ -322,7 +327,7 @@ def leslie(f, s) -> Array:
     return lax.concatenate([f[..., None, :], below], f.aval.ndim - 1)
 
 
-def block_diag(*arrs) -> Array:
+def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the given matrices along its diagonal, and zeros elsewhere.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,18 +13,21 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix.numpy.promotion import as_operand
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _FLOATS = (np.dtype("float32"), np.dtype("float64"), np.dtype("complex64"), np.dtype("complex128"))
 
 
 def eigh_tridiagonal(
-    d,
-    e,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[float, float] | None = None,
     tol: float | None = None,
-    key=None,
+    key: None = None,
 ) -> Any:
     """The eigenvalues of a Hermitian tridiagonal matrix in increasing order, and its eigenvectors.
 

@@ -55,7 +55,7 @@ _METHODS: dict[str, tuple[Callable, tuple[str, ...]]] = {
 @boundary
 def minimize(
     fun: Callable,
-    x0,
+    x0: Array,
     args: tuple = (),
     *,
     method: str,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import lax, numpy as jnp
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX
@@ -9,11 +11,20 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of
 from gradix.numpy.promotion import convert, promote_dtypes_inexact
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _fft = lazy_module("scipy.fft")
 _MODES = ("full", "same", "valid")
 
 
-def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None) -> Array:
+def convolve(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: lax.PrecisionLike = None,
+) -> Array:
     """The convolution of two arrays of the same rank.
 
     Args:
@@ -38,7 +49,13 @@ def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None)
     return _convolve("convolve", x, y, mode, method, precision)
 
 
-def correlate(in1, in2, mode: str = "full", method: str = "auto", precision=None) -> Array:
+def correlate(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    method: str = "auto",
+    precision: lax.PrecisionLike = None,
+) -> Array:
     """The cross-correlation of two arrays: the convolution with `in2` reversed and conjugated.
 
     Args:
@@ -62,7 +79,12 @@ def correlate(in1, in2, mode: str = "full", method: str = "auto", precision=None
 
 
 def convolve2d(
-    in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: lax.PrecisionLike = None,
 ) -> Array:
     """The convolution of two matrices, with zeros around them.
 
@@ -89,7 +111,12 @@ def convolve2d(
 
 
 def correlate2d(
-    in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    boundary: str = "fill",
+    fillvalue: float = 0,
+    precision: lax.PrecisionLike = None,
 ) -> Array:
     """The cross-correlation of two matrices, with zeros around them.
 
@@ -121,7 +148,9 @@ def correlate2d(
     )
 
 
-def fftconvolve(in1, in2, mode: str = "full", axes=None) -> Array:
+def fftconvolve(
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: ArrayLike | None = None
+) -> Array:
     """The convolution of two arrays by Fourier transforms.
 
     For long arrays it is faster than `convolve`, but less accurate.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -9,8 +12,17 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import convert, inexact_operand
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=None) -> Array:
+
+def detrend(
+    data: ArrayLike,
+    axis: int = -1,
+    type: str = "linear",
+    bp: int | Sequence[int] = 0,
+    overwrite_data: Any = None,
+) -> Array:
     """Signals minus their mean, or minus the line that fits them in least squares.
 
     Args:

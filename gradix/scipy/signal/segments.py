@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def overlap_add(x, step: int):
     per, rank = ceil(length / step), x.aval.ndim
     zero = np.zeros((), x.aval.dtype)
     x = lax.pad(x, zero, [*[(0, 0, 0)] * (rank - 1), (0, per * step - length, 0)])
-    total = None
+    total: Any = None
     for i in range(per):
         block = lax.pad(
             x[..., i * step : (i + 1) * step],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes, raise_rank
 from gradix.scipy.signal.detrending import detrend as _detrend
 from gradix.scipy.signal.segments import cut, extended, float_of, overlap_add, overlap_of, window_of
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _real(x):
@@ -65,13 +69,13 @@ class _Plan:
 
 
 def stft(
-    x,
-    fs=1.0,
-    window="hann",
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend=False,
+    detrend: Any = False,
     return_onesided: bool = True,
     boundary: str | None = "zeros",
     padded: bool = True,
@@ -130,9 +134,9 @@ def stft(
 
 
 def istft(
-    Zxx,
-    fs=1.0,
-    window="hann",
+    Zxx: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -229,14 +233,14 @@ def _synthesis_window(window, nperseg: int, dtype):
 
 
 def csd(
-    x,
-    y,
-    fs=1.0,
-    window="hann",
+    x: ArrayLike,
+    y: ArrayLike | None,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend="constant",
+    detrend: Any = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
@@ -292,7 +296,7 @@ def csd(
     left = plan.spectra(x)
     power = lax.real(left * lax.conj(left)) if y is None else lax.conj(left) * plan.spectra(y)
     power = _one_sided(power, plan.nfft) if plan.onesided else power
-    size = (
+    size: Any = (
         fs * jnp.sum(abs(plan.window) ** 2)
         if scaling == "density"
         else abs(jnp.sum(plan.window)) ** 2
@@ -345,13 +349,13 @@ def _average(power, average: str):
 
 
 def welch(
-    x,
-    fs=1.0,
-    window="hann",
+    x: ArrayLike,
+    fs: ArrayLike = 1.0,
+    window: Any = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend="constant",
+    detrend: Any = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,

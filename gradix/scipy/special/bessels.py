@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -10,8 +12,11 @@ from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.promotion import inexact_operand
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def i0e(x) -> Array:
+
+def i0e(x: ArrayLike) -> Array:
     """`exp(-|x|) I₀(x)`.
 
     Example:
@@ -22,7 +27,7 @@ def i0e(x) -> Array:
     return lax.bessel_i0e(inexact_operand("i0e", x))
 
 
-def i0(x) -> Array:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind of order zero.
 
     Example:
@@ -44,7 +49,7 @@ def _i0_jvp(primals, tangents):
     return _i0(x), t * _i1(x)
 
 
-def i1e(x) -> Array:
+def i1e(x: ArrayLike) -> Array:
     """`exp(-|x|) I₁(x)`.
 
     Example:
@@ -55,7 +60,7 @@ def i1e(x) -> Array:
     return lax.bessel_i1e(inexact_operand("i1e", x))
 
 
-def i1(x) -> Array:
+def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind of order one.
 
     Example:
@@ -79,7 +84,7 @@ def _i1_jvp(primals, tangents):
     return _i1(x), t * (_i0(x) - jnp.where(zero, 0.5, _i1(x) / jnp.where(zero, 1, x)))
 
 
-def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of the orders 0 to v.
 
     They are computed by downward recurrence (J. Miller's algorithm, DLMF 3.6(iii)), which is exact

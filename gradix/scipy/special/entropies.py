@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradix import lax
 from gradix._api.derivatives.custom_jvp import custom_jvp
@@ -11,6 +11,9 @@ from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.promotion import inexact_operand, inexact_operands
 from gradix.numpy.selection import where
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 @custom_jvp
@@ -24,7 +27,7 @@ def _xlogy_jvp(primals, tangents):
     return _xlogy(x, y), tx * lax.log(y) + ty * (x / y)
 
 
-def xlogy(x, y) -> Array:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x · log(y), and 0 where x is 0.
 
     Example:
@@ -46,7 +49,7 @@ def _xlog1py_jvp(primals, tangents):
     return _xlog1py(x, y), tx * lax.log1p(y) + ty * (x / (1 + y))
 
 
-def xlog1py(x, y) -> Array:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x · log(1 + y), and 0 where x is 0.
 
     Example:
@@ -68,7 +71,7 @@ def _xlogx_jvp(primals, tangents):
     return _xlogx(x), t * (lax.log(x) + 1)
 
 
-def entr(x) -> Array:
+def entr(x: ArrayLike) -> Array:
     """−x · log(x): the term of an entropy; 0 at 0 and −∞ below.
 
     Example:
@@ -80,7 +83,7 @@ def entr(x) -> Array:
     return where(value < 0, -math.inf, -_xlogx(value))
 
 
-def rel_entr(p, q) -> Array:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p · log(p / q): the term of a relative entropy; 0 where p is 0, ∞ outside of its domain.
 
     Raises:
@@ -103,7 +106,7 @@ def rel_entr(p, q) -> Array:
     return where(inside, _xlogx(safe_p) - _xlogy(safe_p, safe_q), where(edge, 0.0, math.inf))
 
 
-def kl_div(p, q) -> Array:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """p · log(p / q) − p + q.
 
     Example:

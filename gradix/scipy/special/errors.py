@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,11 +16,18 @@ from gradix.numpy.promotion import convert, inexact_operand, number
 from gradix.numpy.selection import where
 from gradix.scipy.special.coefficients import ARTANH
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike, Axes
+
+    class _OfFloats(Protocol):
+        def __call__(self, x: ArrayLike) -> Array: ...
+
+
 _HALF_ROOT = math.sqrt(0.5)
 
 
-def _of_floats(name: str, op, summary: str, example: str) -> Callable[..., Array]:
-    def function(x):
+def _of_floats(name: str, op, summary: str, example: str) -> _OfFloats:
+    def function(x: ArrayLike) -> Array:
         return op(inexact_operand(name, x))
 
     function.__name__ = function.__qualname__ = name
@@ -72,7 +78,7 @@ def _logit_jvp(primals, tangents):
     return _logit(x), t / (x * (1 - x))
 
 
-def logit(x) -> Array:
+def logit(x: ArrayLike) -> Array:
     """log(x / (1 − x)), the inverse of `expit`.
 
     Example:
@@ -87,7 +93,7 @@ def logit(x) -> Array:
     return convert(_logit(convert(x, wide, x.aval.weak_type)), x.aval.dtype, x.aval.weak_type)
 
 
-def ndtr(x) -> Array:
+def ndtr(x: ArrayLike) -> Array:
     """The distribution function of the standard normal distribution.
 
     Example:
@@ -179,7 +185,7 @@ _FAR = (
 )
 
 
-def ndtri(p) -> Array:
+def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`: a standard normal number is below `ndtri(p)` with probability `p`.
 
     Args:
@@ -241,7 +247,7 @@ def polynomial(coefficients, x):
     return total
 
 
-def log_ndtr(x, series_order: int = 3) -> Array:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), which is accurate also where `ndtr(x)` rounds to 0 or 1.
 
     Args:
@@ -302,7 +308,7 @@ def _series(x, order: int):
     return total
 
 
-def softmax(x, /, *, axis=None) -> Array:
+def softmax(x: ArrayLike, /, *, axis: Axes | None = None) -> Array:
     """eˣ / Σ eˣ along `axis`, which is one axis, several, or by default all of them.
 
     Example:
@@ -314,7 +320,7 @@ def softmax(x, /, *, axis=None) -> Array:
     return nn.softmax(x, axis=axis)
 
 
-def log_softmax(x, /, *, axis=None) -> Array:
+def log_softmax(x: ArrayLike, /, *, axis: Axes | None = None) -> Array:
     """The logarithm of `softmax` along `axis`, accurate also where `softmax` underflows.
 
     Example:

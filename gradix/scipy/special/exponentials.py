@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +14,13 @@ from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact
 from gradix.scipy.special.faddeeva import is_double, real_operand
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 # -- exponential integrals -------------------------------------------------------------------------
 
 
-def exp1(x) -> Array:
+def exp1(x: ArrayLike) -> Array:
     """The exponential integral `∫ₓ^∞ e⁻ᵗ/t dt`; NaN for negative numbers, infinite at zero.
 
     Example:
@@ -59,7 +63,7 @@ def _exp1_jvp(primals, tangents):
     return _exp1(x), -t * jnp.exp(-x) / x
 
 
-def expi(x) -> Array:
+def expi(x: ArrayLike) -> Array:
     """The exponential integral `-∫₋ₓ^∞ e⁻ᵗ/t dt`; for positive x it is a principal value.
 
     Example:
@@ -102,7 +106,7 @@ def _expi_jvp(primals, tangents):
     return _expi(x), t * jnp.exp(x) / x
 
 
-def expn(n, x) -> Array:
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integral `∫₁^∞ e⁻ˣᵗ / tⁿ dt`.
 
     Args:
@@ -161,7 +165,7 @@ def _expn_jvp(primals, tangents):
 # -- sine and cosine integrals ---------------------------------------------------------------------
 
 
-def sici(x) -> tuple[Array, Array]:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine and cosine integrals, `∫₀ˣ sin t / t dt` and `γ + log |x| + ∫₀ˣ (cos t - 1) / t dt`.
 
     Example:
@@ -228,7 +232,7 @@ _BERNOULLI = (
 )
 
 
-def spence(x) -> Array:
+def spence(x: ArrayLike) -> Array:
     """The dilogarithm `-∫₁ˣ log t / (t - 1) dt`; NaN for negative numbers.
 
     Raises:
@@ -298,7 +302,7 @@ def _power_of_log(logarithm, power):
     return jnp.where(beyond, limit, logarithm * ratio)
 
 
-def boxcox(x, lmbda) -> Array:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """The transform of Box and Cox: `(x^λ - 1) / λ`, or `log x` where λ is 0; NaN for x < 0.
 
     Example:
@@ -314,7 +318,7 @@ def boxcox(x, lmbda) -> Array:
     return convert(out, x.aval.dtype, x.aval.weak_type)
 
 
-def boxcox1p(x, lmbda) -> Array:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """`boxcox(1 + x, lmbda)`, which is accurate also for small x.
 
     Example:

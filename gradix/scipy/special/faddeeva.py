@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes_inexact
 from gradix.scipy.special.coefficients import DAWSON, DAWSON_TAIL, ERFCX
 from gradix.scipy.special.errors import ndtr, polynomial
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _ROOT_PI = math.sqrt(math.pi)
 
@@ -82,7 +86,7 @@ def _wofz_jvp(primals, tangents):
     )
 
 
-def wofz(z) -> Array:
+def wofz(z: ArrayLike) -> Array:
     """The Faddeeva function, `exp(-z²) erfc(-iz)`.
 
     Args:
@@ -100,7 +104,7 @@ def wofz(z) -> Array:
 # -- scaled errors and Dawson's integral -----------------------------------------------------------
 
 
-def erfcx(x) -> Array:
+def erfcx(x: ArrayLike) -> Array:
     """`exp(x²) erfc(x)`, which does not underflow.
 
     Args:
@@ -156,7 +160,7 @@ def _exp_of_square_jvp(primals, tangents):
     return y, t * (2 * x * y)
 
 
-def dawsn(x) -> Array:
+def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral, `exp(-x²) ∫₀ˣ exp(t²) dt`.
 
     Example:
@@ -257,7 +261,7 @@ def _fresnel_jvp(primals, tangents):
     return _fresnel(x), (t * jnp.sin(angle), t * jnp.cos(angle))
 
 
-def fresnel(x) -> tuple[Array, Array]:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """Fresnel's integrals, `∫₀ˣ sin(πt²/2) dt` and `∫₀ˣ cos(πt²/2) dt`.
 
     Example:
@@ -274,7 +278,7 @@ def fresnel(x) -> tuple[Array, Array]:
 # -- Owen's T --------------------------------------------------------------------------------------
 
 
-def owens_t(h, a) -> Array:
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's function, `∫₀ᵃ exp(-h²(1 + t²)/2) / (1 + t²) dt / 2π`.
 
     D. Owen, "Tables for computing bivariate normal probabilities" (1956), eq. 2.3 for |a| > 1;

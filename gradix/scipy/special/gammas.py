@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from gradix._core.operators import Array
 from gradix.nn.composition import fused
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact, raise_rank
 from gradix.scipy.special.complex_gamma import log_gamma
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _real(name: str, *xs) -> list:
@@ -29,7 +33,7 @@ def _real(name: str, *xs) -> list:
 # -- gamma -----------------------------------------------------------------------------------------
 
 
-def gammaln(x) -> Array:
+def gammaln(x: ArrayLike) -> Array:
     """log |Γ(x)|.
 
     Example:
@@ -40,7 +44,7 @@ def gammaln(x) -> Array:
     return lax.lgamma(*_real("gammaln", x))
 
 
-def loggamma(x) -> Array:
+def loggamma(x: ArrayLike) -> Array:
     """log Γ(x), which is NaN for negative real numbers.
 
     For complex numbers it is analytic except on the negative real axis.
@@ -56,7 +60,7 @@ def loggamma(x) -> Array:
     return jnp.where(x < 0, np.nan, lax.lgamma(x))
 
 
-def gammasgn(x) -> Array:
+def gammasgn(x: ArrayLike) -> Array:
     """The sign of Γ(x): 1, -1, or NaN at negative integers; at ±0 it is the sign of the zero.
 
     Example:
@@ -72,7 +76,7 @@ def gammasgn(x) -> Array:
     return jnp.where(x != x, x, sign).astype(x.aval.dtype)
 
 
-def gamma(x) -> Array:
+def gamma(x: ArrayLike) -> Array:
     """Γ(x) of real or complex numbers; NaN at negative integers, infinite at zero.
 
     Example:
@@ -118,7 +122,7 @@ def _gamma_jvp(primals, tangents):
     return y, t * y * lax.digamma(x)
 
 
-def digamma(x) -> Array:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of log Γ(x).
 
     Example:
@@ -129,7 +133,7 @@ def digamma(x) -> Array:
     return lax.digamma(*_real("digamma", x))
 
 
-def polygamma(n, x) -> Array:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order n + 1 of log Γ(x).
 
     Args:
@@ -154,7 +158,7 @@ def polygamma(n, x) -> Array:
     return lax.polygamma(*jnp.broadcast_arrays(n, x))
 
 
-def zeta(x, q=None) -> Array:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz's zeta function, `Σ 1 / (k + q)^x` for k = 0, 1, ...
 
     Args:
@@ -170,7 +174,7 @@ def zeta(x, q=None) -> Array:
     return lax.zeta(*jnp.broadcast_arrays(x, q))
 
 
-def gammainc(a, x) -> Array:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized lower incomplete gamma function, `∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
 
     Example:
@@ -181,7 +185,7 @@ def gammainc(a, x) -> Array:
     return lax.igamma(*jnp.broadcast_arrays(*_real("gammainc", a, x)))
 
 
-def gammaincc(a, x) -> Array:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized upper incomplete gamma function, `∫ₓ^∞ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
 
     Example:
@@ -192,7 +196,7 @@ def gammaincc(a, x) -> Array:
     return lax.igammac(*jnp.broadcast_arrays(*_real("gammaincc", a, x)))
 
 
-def multigammaln(a, d) -> Array:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """The logarithm of the multivariate gamma function.
 
     Args:
@@ -214,7 +218,7 @@ def multigammaln(a, d) -> Array:
 # -- beta ------------------------------------------------------------------------------------------
 
 
-def betaln(a, b) -> Array:
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """log |B(a, b)|, which is accurate also where Γ(a) or Γ(b) would overflow.
 
     Where it is infinite and where both are integers, the values are those of `beta`.
@@ -287,7 +291,7 @@ def _stirling(x):
     return (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
 
 
-def beta(a, b) -> Array:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """B(a, b) = Γ(a) Γ(b) / Γ(a + b).
 
     At a pole of Γ(a) or Γ(b) it is infinite, except that B(-n, b) has a limit along whole numbers b
@@ -314,7 +318,7 @@ def _is_beta_negative(a, b, total):
     return jnp.where(at_pole, reflected & jnp.where(_is_pole(a), odd_b, odd_a), plain)
 
 
-def betainc(a, b, x) -> Array:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function, `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
 
     Args:
@@ -332,7 +336,7 @@ def betainc(a, b, x) -> Array:
 # -- counts ----------------------------------------------------------------------------------------
 
 
-def factorial(n, exact: bool = False) -> Array:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n!; 0 for negative numbers.
 
     Args:
@@ -356,7 +360,7 @@ def factorial(n, exact: bool = False) -> Array:
     return convert(jnp.where(n < 0, 0, gamma(n + 1)), n.aval.dtype, n.aval.weak_type)
 
 
-def comb(N, k, *, repetition: bool = False) -> Array:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """The number of ways to choose k of N things.
 
     Args:
@@ -387,7 +391,7 @@ def comb(N, k, *, repetition: bool = False) -> Array:
     return convert(out, n.aval.dtype, n.aval.weak_type)
 
 
-def poch(z, m) -> Array:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Pochhammer's symbol, Γ(z + m) / Γ(z).
 
     It is infinite where only Γ(z + m) has a pole, and 0 where only Γ(z) has one. Where both have

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -9,6 +11,9 @@ from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, promote_dtypes_inexact
 from gradix.scipy.special.faddeeva import is_double, real_operand
 from gradix.scipy.special.gammas import gammasgn
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _TERMS = 20_000
 
@@ -43,7 +48,7 @@ def _operands(name: str, *xs):
 # -- 1F1 -------------------------------------------------------------------------------------------
 
 
-def hyp1f1(a, b, x) -> Array:
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's confluent hypergeometric function `₁F₁(a; b; x)`, of real numbers.
 
     It is summed by its series, for negative x by that of `eˣ ₁F₁(b - a; b; -x)`, and for large |x|
@@ -107,7 +112,7 @@ def _hyp1f1_at_infinity(a, b, x):
 # -- 2F1 -------------------------------------------------------------------------------------------
 
 
-def hyp2f1(a, b, c, x) -> Array:
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's hypergeometric function `₂F₁(a, b; c; x)`, of real numbers with x ≤ 1.
 
     It is summed by its series in x, for negative x in `x / (x - 1)`, and near 1 in `1 - x` (DLMF

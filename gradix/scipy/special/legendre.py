@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from operator import index as as_int
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.promotion import as_operand, inexact_operand, promote_dtypes_inexact
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def bernoulli(n) -> Array:
+
+def bernoulli(n: int) -> Array:
     """Bernoulli's numbers B₀ to Bₙ, with B₁ = -½.
 
     Args:
@@ -109,7 +112,7 @@ def _step(degree: int, order: int, normalized: bool) -> tuple[float, float]:
     return up, back
 
 
-def lpmn_values(m, n, z, is_normalized: bool) -> Array:
+def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """The associated Legendre functions of the orders 0 to m and the degrees 0 to n.
 
     They have the Condon-Shortley sign, (-1)ᵐ.
@@ -138,7 +141,7 @@ def lpmn_values(m, n, z, is_normalized: bool) -> Array:
     return _table(m, n, z, jnp.sqrt((1 - z) * (1 + z)), bool(is_normalized))
 
 
-def lpmn(m, n, z) -> tuple[Array, Array]:
+def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """The associated Legendre functions of the orders 0 to m and degrees 0 to n, with derivatives.
 
     Args:
@@ -172,7 +175,14 @@ def lpmn(m, n, z) -> tuple[Array, Array]:
     return values, jnp.where(inside, slopes, 0)
 
 
-def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = None) -> Array:
+def sph_harm_y(
+    n: ArrayLike,
+    m: ArrayLike,
+    theta: ArrayLike,
+    phi: ArrayLike,
+    diff_n: int | None = None,
+    n_max: int | None = None,
+) -> Array:
     """The spherical harmonics `Yₙᵐ(θ, φ)`; the four operands broadcast.
 
     Args:

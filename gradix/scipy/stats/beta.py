@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -10,6 +12,9 @@ from gradix._core.operators import Array
 from gradix.scipy.special import betainc, betaln, xlog1py, xlogy
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_positive
 from gradix.scipy.stats.operands import kept, log_of_part, within
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _family = Distribution(
     "beta",
@@ -20,7 +25,9 @@ _family = Distribution(
 
 
 @_family.given("0.5, 2.0, 2.0", "0.4055")
-def logpdf(x, a, b, loc=0, scale=1) -> Array:
+def logpdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     z = (x - loc) / scale
     outside = (z < 0) | (z > 1)
     z = kept(outside, z, 0.5)
@@ -33,12 +40,14 @@ pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.5, 2.0, 2.0", value="1.
 
 
 @_family.given("0.5, 2.0, 2.0", "0.5")
-def cdf(x, a, b, loc=0, scale=1) -> Array:
+def cdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     return betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
 
 
 @_family.given("0.5, 2.0, 2.0", "0.5")
-def sf(x, a, b, loc=0, scale=1) -> Array:
+def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return betainc(b, a, jnp.clip(1 - (x - loc) / scale, 0, 1))
 
 

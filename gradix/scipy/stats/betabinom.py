@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -10,6 +12,9 @@ from gradix._core.operators import Array
 from gradix.scipy.special.gammas import log_beta
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_not_negative, is_positive
 from gradix.scipy.stats.operands import as_log_probability, kept, within
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _family = Distribution(
     "betabinom",
@@ -21,7 +26,7 @@ _family = Distribution(
 
 
 @_family.given("1, 2, 1.0, 1.0", "-1.0986")
-def logpmf(k, n, a, b, loc=0) -> Array:
+def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     k = k - loc
     outside = (k < 0) | (k > n)
     k = kept(outside, k, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -9,6 +11,9 @@ from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats._distribution import Distribution
 from gradix.scipy.stats.operands import probability
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _family = Distribution("cauchy", "the Cauchy distribution")
 
@@ -22,7 +27,7 @@ def _quantile(q):
 
 
 @_family.given("0.0", "-1.1447")
-def logpdf(x, loc=0, scale=1) -> Array:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     return -jnp.log(np.pi * scale) - jnp.log1p(z * z)
 
@@ -31,7 +36,7 @@ pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.0", value="0.3183")
 
 
 @_family.given("1.0", "0.75")
-def cdf(x, loc=0, scale=1) -> Array:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.arctan2(jnp.ones_like(x), (loc - x) / scale) / np.pi
 
 
@@ -39,7 +44,7 @@ logcdf = _family.derived("logcdf", jnp.log, cdf, example="1.0", value="-0.2877")
 
 
 @_family.given("1.0", "0.25")
-def sf(x, loc=0, scale=1) -> Array:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.arctan2(jnp.ones_like(x), (x - loc) / scale) / np.pi
 
 
@@ -47,12 +52,12 @@ logsf = _family.derived("logsf", jnp.log, sf, example="1.0", value="-1.3863")
 
 
 @_family.given("0.75", "1.")
-def ppf(q, loc=0, scale=1) -> Array:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return loc + scale * _quantile(q)
 
 
 @_family.given("0.25", "1.")
-def isf(q, loc=0, scale=1) -> Array:
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return loc - scale * _quantile(q)
 
 

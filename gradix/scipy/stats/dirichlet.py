@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -10,8 +12,11 @@ from gradix._core.operators import Array
 from gradix.scipy.special import gammaln, xlogy
 from gradix.scipy.stats.operands import arguments
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def logpdf(x, alpha) -> Array:
+
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density of the Dirichlet distribution.
 
     Args:
@@ -51,7 +56,7 @@ def logpdf(x, alpha) -> Array:
     return jnp.where(inside, value, -np.inf)
 
 
-def pdf(x, alpha) -> Array:
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The density of the Dirichlet distribution.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -10,6 +12,9 @@ from gradix._core.operators import Array
 from gradix.scipy.special import gammainc, gammaincc, gammaln, xlogy
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_positive
 from gradix.scipy.stats.operands import kept, log_of_part, within
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _family = Distribution(
     "gamma", "the gamma distribution", a=Parameter("the shape, positive", is_positive)
@@ -21,7 +26,7 @@ def _positive(z):
 
 
 @_family.given("1.0, 2.0", "-1.")
-def logpdf(x, a, loc=0, scale=1) -> Array:
+def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     outside = z < 0
     z = kept(outside, z, 1)
@@ -32,12 +37,12 @@ pdf = _family.derived("pdf", jnp.exp, logpdf, example="1.0, 2.0", value="0.3679"
 
 
 @_family.given("1.0, 2.0", "0.2642")
-def cdf(x, a, loc=0, scale=1) -> Array:
+def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return gammainc(a, _positive((x - loc) / scale))
 
 
 @_family.given("1.0, 2.0", "0.7358")
-def sf(x, a, loc=0, scale=1) -> Array:
+def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return gammaincc(a, _positive((x - loc) / scale))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -11,13 +13,16 @@ from gradix.scipy.special import xlog1py
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_possible
 from gradix.scipy.stats.operands import kept, within
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _family = Distribution(
     "geom", "the geometric distribution", p=Parameter("the probability of success", is_possible)
 )
 
 
 @_family.given("2, 0.5", "-1.3863")
-def logpmf(k, p, loc=0) -> Array:
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     k = k - loc
     outside = k < 1
     k = kept(outside, k, 1)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats._distribution import Distribution
 from gradix.scipy.stats.operands import complement, log1m_exp, probability
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _family = Distribution("gumbel_l", "the Gumbel distribution of minima")
 
 
 @_family.given("0.0", "-1.")
-def logpdf(x, loc=0, scale=1) -> Array:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     return z - jnp.exp(z) - jnp.log(scale)
 
@@ -21,7 +26,7 @@ pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.0", value="0.3679")
 
 
 @_family.given("0.0", "-1.")
-def logsf(x, loc=0, scale=1) -> Array:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -jnp.exp((x - loc) / scale)
 
 
@@ -31,7 +36,7 @@ logcdf = _family.derived("logcdf", log1m_exp, logsf, example="0.0", value="-0.45
 
 
 @_family.given("0.5", "-0.3665")
-def ppf(p, loc=0, scale=1) -> Array:
+def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return probability(p, loc + scale * jnp.log(-jnp.log1p(-p)))
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import logit
 from gradix.scipy.stats._distribution import Distribution
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _family = Distribution("logistic", "the logistic distribution")
 
 
 @_family.given("0.0", "-1.3863")
-def logpdf(x, loc=0, scale=1) -> Array:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = abs(x - loc) / scale
     return -z - 2 * jnp.log1p(jnp.exp(-z)) - jnp.log(scale)
 
@@ -21,22 +26,22 @@ pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.0", value="0.25")
 
 
 @_family.given("1.0", "0.7311")
-def cdf(x, loc=0, scale=1) -> Array:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.logistic((x - loc) / scale)
 
 
 @_family.given("1.0", "0.2689")
-def sf(x, loc=0, scale=1) -> Array:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.logistic((loc - x) / scale)
 
 
 @_family.given("0.75", "1.0986")
-def ppf(x, loc=0, scale=1) -> Array:
+def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return loc + scale * logit(x)
 
 
 @_family.given("0.25", "1.0986")
-def isf(x, loc=0, scale=1) -> Array:
+def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return loc - scale * logit(x)
 
 

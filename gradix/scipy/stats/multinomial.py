@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -11,8 +13,11 @@ from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes
 from gradix.scipy.special import gammaln, xlogy
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def logpmf(x, n, p) -> Array:
+
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithm of the probability of counts under the multinomial distribution.
 
     Args:
@@ -47,7 +52,7 @@ def logpmf(x, n, p) -> Array:
     return jnp.where(fits, value, -np.inf)
 
 
-def pmf(x, n, p) -> Array:
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The probability of counts under the multinomial distribution.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
@@ -9,8 +11,11 @@ from gradix.numpy.promotion import broadcast_to
 from gradix.scipy.stats import norm
 from gradix.scipy.stats.operands import LOG_2PI, arguments
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def logpdf(x, mean, cov, allow_singular: None = None) -> Array:
+
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
     """The logarithm of the density of the multivariate normal distribution.
 
     Args:
@@ -69,7 +74,7 @@ def logpdf(x, mean, cov, allow_singular: None = None) -> Array:
     return -(jnp.sum(scaled * scaled, -1) + n * LOG_2PI) / 2 - half_log
 
 
-def pdf(x, mean, cov) -> Array:
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """The density of the multivariate normal distribution.
 
     Args:

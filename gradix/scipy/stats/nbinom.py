@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -17,6 +19,9 @@ from gradix.scipy.stats._distribution import (
 )
 from gradix.scipy.stats.operands import as_log_probability, kept, within, zero_where
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _family = Distribution(
     "nbinom",
     "the negative binomial distribution",
@@ -26,7 +31,7 @@ _family = Distribution(
 
 
 @_family.given("1, 2, 0.5", "-1.3863")
-def logpmf(k, n, p, loc=0) -> Array:
+def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     k = k - loc
     outside = k < 0
     k = kept(outside, k, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -9,6 +11,9 @@ from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_positive
 from gradix.scipy.stats.operands import complement, kept, log1m_exp, probability, within
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _family = Distribution(
     "pareto", "the Pareto distribution", b=Parameter("the power, positive", is_positive)
@@ -20,7 +25,7 @@ def _logarithm_of_rest(tail):
 
 
 @_family.given("2.0, 1.0", "-1.3863")
-def logpdf(x, b, loc=0, scale=1) -> Array:
+def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     outside = z < 1
     return within(outside, jnp.log(b / scale) - (b + 1) * jnp.log(kept(outside, z, 1)), -np.inf)
@@ -30,7 +35,7 @@ pdf = _family.derived("pdf", jnp.exp, logpdf, example="2.0, 1.0", value="0.25")
 
 
 @_family.given("2.0, 1.0", "-0.6931")
-def logsf(x, b, loc=0, scale=1) -> Array:
+def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     return within(z < 1, -b * jnp.log(kept(z < 1, z, 1)), 0)
 
@@ -41,7 +46,7 @@ logcdf = _family.derived("logcdf", _logarithm_of_rest, logsf, example="2.0, 1.0"
 
 
 @_family.given("0.5, 1.0", "2.")
-def ppf(q, b, loc=0, scale=1) -> Array:
+def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return probability(q, loc + scale * jnp.exp(-jnp.log1p(-q) / b))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -12,6 +14,9 @@ from gradix.scipy.special import gammaincc, gammaln, xlogy
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_not_negative
 from gradix.scipy.stats.operands import kept, within
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _family = Distribution(
     "poisson", "the Poisson distribution", mu=Parameter("the mean, not negative", is_not_negative)
 )
@@ -20,7 +25,7 @@ _SERIES_FROM, _TERMS = 60.0, 140
 
 
 @_family.given("1, 1.0", "-1.")
-def logpmf(k, mu, loc=0) -> Array:
+def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     k = k - loc
     outside = (k < 0) | (jnp.floor(k) < k)
     k = kept(outside, k, 0)
@@ -31,12 +36,12 @@ pmf = _family.derived("pmf", jnp.exp, logpmf, example="1, 1.0", value="0.3679")
 
 
 @_family.given("1, 1.0", "0.7358")
-def cdf(k, mu, loc=0) -> Array:
+def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     whole = lax.floor(k - loc)
     return within(whole < 0, gammaincc(kept(whole < 0, whole, 0) + 1, mu), 0)
 
 
-def entropy(mu, loc=0):
+def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy of the Poisson distribution, in nats.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, inexact_operand, working_dtype
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 class ModeResult(NamedTuple):
@@ -46,7 +49,7 @@ def _ordered(x, axis):
 
 
 def mode(
-    a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
     """The most frequent value along an axis, and its count; of several values the smallest.
 
@@ -96,7 +99,7 @@ def mode(
 
 
 def rankdata(
-    a, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
     """The ranks of elements, counted from 1.
 
@@ -161,7 +164,12 @@ def _sorted_ranks(rows, method: str):
 
 
 def sem(
-    a, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+    a: ArrayLike,
+    axis: int | None = 0,
+    ddof: int = 1,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
 ) -> Array:
     """The standard error of the mean: the standard deviation over the root of the count.
 

@@ -5,6 +5,8 @@ Its density is `(1 + z²/df)^(-(df + 1)/2) / (√df B(df/2, 1/2)) / scale`, `z =
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -14,13 +16,16 @@ from gradix.scipy.special import betaln
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_positive
 from gradix.scipy.stats.operands import LOG_2PI, kept
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _family = Distribution(
     "t", "Student's t distribution", df=Parameter("the degrees of freedom, positive", is_positive)
 )
 
 
 @_family.given("0.0, 1.0", "-1.1447")
-def logpdf(x, df, loc=0, scale=1) -> Array:
+def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     # With infinitely many degrees of freedom it is the normal distribution.
     normal = df == np.inf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -11,6 +13,9 @@ from gradix.scipy.special import log_ndtr, ndtr
 from gradix.scipy.stats._distribution import Distribution, Parameter
 from gradix.scipy.stats.operands import LOG_2PI, kept, log1m_exp, within
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _family = Distribution(
     "truncnorm",
     "the truncated normal distribution",
@@ -19,8 +24,14 @@ _family = Distribution(
 )
 
 
-def log_mass(a, b):
-    """The logarithm of the probability of a standard normal number between a and b."""
+def log_mass(a: ArrayLike, b: ArrayLike) -> Array:
+    """The logarithm of the probability of a standard normal number between a and b.
+
+    Example:
+        >>> from gradix.scipy.stats import truncnorm
+        >>> truncnorm.log_mass(0.0, float("inf")).round(4)
+        Array(-0.6931, dtype=float32)
+    """
     # If both are on one side, the tails of that side are subtracted; else both tails from 1.
     left, right = b <= 0, a > 0
     low, high = (
@@ -49,7 +60,9 @@ def _valid(a, b, value):
 
 
 @_family.given("0.5, -1.0, 1.0", "-0.6622", is_weak=False)
-def logpdf(x, a, b, loc=0, scale=1) -> Array:
+def logpdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     z = (x - loc) / scale
     outside = (z < a) | (z > b)
     value = -(z * z + LOG_2PI) / 2 - log_mass(a, b) - jnp.log(scale)
@@ -62,7 +75,9 @@ pdf = _family.derived(
 
 
 @_family.given("0.5, -1.0, 1.0", "-0.2479", is_weak=False)
-def logcdf(x, a, b, loc=0, scale=1) -> Array:
+def logcdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     z = (x - loc) / scale
     outside = (z <= a) | (z >= b)
     value = _log_part(*_log_masses(a, kept(outside, z, (a + b) / 2), b))
@@ -75,7 +90,9 @@ cdf = _family.derived(
 
 
 @_family.given("0.5, -1.0, 1.0", "-1.5162", is_weak=False)
-def logsf(x, a, b, loc=0, scale=1) -> Array:
+def logsf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     z = (x - loc) / scale
     outside = (z <= a) | (z >= b)
     below, above = _log_masses(a, kept(outside, z, (a + b) / 2), b)

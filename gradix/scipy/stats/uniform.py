@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -10,11 +12,14 @@ from gradix._core.operators import Array
 from gradix.scipy.stats._distribution import Distribution
 from gradix.scipy.stats.operands import probability, within
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 _family = Distribution("uniform", "the uniform distribution")
 
 
 @_family.given("0.5", "0.")
-def logpdf(x, loc=0, scale=1) -> Array:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return within((x < loc) | (x > loc + scale), -jnp.log(scale) + 0 * x, -np.inf)
 
 
@@ -22,12 +27,12 @@ pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.5", value="1.")
 
 
 @_family.given("0.25", "0.25")
-def cdf(x, loc=0, scale=1) -> Array:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.clip((x - loc) / scale, 0, 1)
 
 
 @_family.given("0.25, 1.0, 2.0", "1.5")
-def ppf(q, loc=0, scale=1) -> Array:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return probability(q, loc + q * scale)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import i0e
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_not_negative
 from gradix.scipy.stats.operands import LOG_2PI
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _family = Distribution(
     "vonmises",
@@ -18,7 +23,7 @@ _family = Distribution(
 
 
 @_family.given("0.0, 1.0", "-1.0738")
-def logpdf(x, kappa) -> Array:
+def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     return kappa * (jnp.cos(x) - 1) - jnp.log(i0e(kappa)) - LOG_2PI
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -9,6 +11,9 @@ from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats._distribution import Distribution, Parameter
 from gradix.scipy.stats.operands import LOG_2PI, within
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 _family = Distribution(
     "wrapcauchy",
@@ -19,7 +24,7 @@ _family = Distribution(
 
 
 @_family.given("0.0, 0.5", "-0.7393")
-def logpdf(x, c) -> Array:
+def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
     value = jnp.log1p(-c * c) - LOG_2PI - jnp.log1p(c * c - 2 * c * jnp.cos(x))
     return within((x < 0) | (x > 2 * np.pi), value, -np.inf)
 

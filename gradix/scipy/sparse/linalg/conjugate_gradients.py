@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,21 @@ from gradix.scipy.sparse.linalg.systems import (
     squared_goal,
 )
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 
 @boundary
-def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None) -> tuple[Any, None]:
+def cg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[Any, None]:
     """The solution x of `A x = b` by conjugate gradients, for a Hermitian positive definite map A.
 
     M. Hestenes, E. Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,22 @@ from gradix.flatten_util import ravel_pytree
 from gradix.numpy.promotion import convert
 from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 
 @boundary
 def gmres(
-    A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    solve_method: str = "batched",
 ) -> tuple[Any, Array]:
     """The solution x of `A x = b` by minimal residuals in Krylov spaces, for any linear map A.
 

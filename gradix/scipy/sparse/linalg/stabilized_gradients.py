@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +21,21 @@ from gradix.scipy.sparse.linalg.systems import (
     zeros_like,
 )
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+
 
 @boundary
-def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None) -> tuple[Any, None]:
+def bicgstab(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: ArrayLike = 1e-5,
+    atol: ArrayLike = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[Any, None]:
     """The solution x of `A x = b` by stabilized biconjugate gradients, for any linear map A.
 
     H. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
