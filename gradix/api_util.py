@@ -39,7 +39,7 @@ def debug_info(
     *,
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
-    **_,
+    **_: Any,
 ) -> DebugInfo:
     """The names of a function and its arguments, for messages.
 
@@ -97,7 +97,7 @@ def argnums_partial(
     dyn_argnums: int | Sequence[int],
     args: Sequence,
     require_static_args_hashable: bool = True,
-):
+) -> Any:
     """A wrapped function of some of its arguments, with the others fixed, and those arguments.
 
     Args:
@@ -136,7 +136,7 @@ def argnums_partial(
 
 
 def flatten_axes(
-    name: str, treedef, axis_tree, *, kws: bool = False, tupled_args: bool = False
+    name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list:
     """The entry of a tree prefix for each leaf of a tree, as a list; None is an entry.
 
@@ -165,7 +165,7 @@ class _Leaf:
 
 
 def donation_vector(
-    donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree, kws: bool = True
+    donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
     """Whether each leaf of the arguments is donated, as a tuple.
 
@@ -194,6 +194,11 @@ def rebase_donate_argnums(
 
     Raises:
         ValueError: a number is in both.
+
+    Example:
+        >>> from gradix.api_util import rebase_donate_argnums
+        >>> rebase_donate_argnums((0, 3), static_argnums=(1,))
+        (0, 2)
     """
     static = sorted(static_argnums)
     if set(static) & set(donate_argnums):
@@ -204,16 +209,28 @@ def rebase_donate_argnums(
     return tuple(sorted({n - sum(s < n for s in static) for n in donate_argnums}))
 
 
-def shaped_abstractify(x):
-    """The type of an array, a Python number, or another object with a shape and a dtype."""
+def shaped_abstractify(x: Any) -> Any:
+    """The type of an array, a Python number, or another object with a shape and a dtype.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.api_util import shaped_abstractify
+        >>> shaped_abstractify(2.5), shaped_abstractify(gradix.ShapeDtypeStruct((3,), "int32"))
+        (ShapedArray(float32[], weak_type=True), ShapedArray(int32[3]))
+    """
     return _aval_of(x)
 
 
-def safe_map(f: Callable, *sequences) -> list:
+def safe_map(f: Callable, *sequences: Any) -> list:
     """`list(map(f, *sequences))` for sequences that must have the same length.
 
     Raises:
         ValueError: the lengths differ.
+
+    Example:
+        >>> from gradix.api_util import safe_map
+        >>> safe_map(lambda x, y: x + y, [1, 2], [10, 20])
+        [11, 22]
     """
     columns = [list(s) for s in sequences]
     if len({len(c) for c in columns}) > 1:

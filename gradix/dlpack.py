@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix._base.listing import listing
@@ -11,6 +13,10 @@ from gradix._core.aval import make_aval
 from gradix._runtime import xla
 from gradix.numpy.buffers import from_dlpack as _from_numpy
 from gradix.numpy.conversion import array
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
+    from gradix._core.operators import Array
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
@@ -25,7 +31,7 @@ _SUPPORTED = frozenset(
 )
 
 
-def is_supported_dtype(dtype) -> bool:
+def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Whether arrays of a dtype can be exchanged by `from_dlpack`.
 
     Example:
@@ -38,7 +44,7 @@ def is_supported_dtype(dtype) -> bool:
     )
 
 
-def from_dlpack(external_array, device=None, copy: bool | None = None):
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
     """An array with the values, shape and dtype of another library's array.
 
     Args:

@@ -50,7 +50,17 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Call the listeners of durations: `event` took `duration` seconds."""
+    """Call the listeners of durations: `event` took `duration` seconds.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, seconds, **kwargs):
+        ...     print(event, seconds, kwargs)
+        >>> monitoring.register_event_duration_secs_listener(listen)
+        >>> monitoring.record_event_duration_secs("/mine/step", 0.5, size=3)
+        /mine/step 0.5 {'size': 3}
+        >>> monitoring.unregister_event_duration_listener(listen)
+    """
     for listener in list(_on_duration):
         listener(event, duration, **kwargs)
 
@@ -61,19 +71,50 @@ def record_event_time_span(
     """Call the listeners of time spans: `event` lasted from `start_time` to `end_time`.
 
     The times are seconds as `time.time()` returns them.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, start, end, **kwargs):
+        ...     print(event, end - start)
+        >>> monitoring.register_event_time_span_listener(listen)
+        >>> monitoring.record_event_time_span("/mine/step", 1.0, 3.5)
+        /mine/step 2.5
+        >>> monitoring.unregister_event_time_span_listener(listen)
     """
     for listener in list(_on_time_span):
         listener(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Call the listeners of numbers: `event` has the value `value`."""
+    """Call the listeners of numbers: `event` has the value `value`.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, value, **kwargs):
+        ...     print(event, value)
+        >>> monitoring.register_scalar_listener(listen)
+        >>> monitoring.record_scalar("/mine/loss", 0.25)
+        /mine/loss 0.25
+        >>> monitoring.unregister_scalar_listener(listen)
+    """
     for listener in list(_on_scalar):
         listener(event, value, **kwargs)
 
 
 def register_event_listener(callback: Callable[..., None]) -> None:
-    """Let `callback(event, **kwargs)` be called for every event."""
+    """Let `callback(event, **kwargs)` be called for every event.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> heard = []
+        >>> def listen(event, **kwargs):
+        ...     heard.append(event)
+        >>> monitoring.register_event_listener(listen)
+        >>> monitoring.record_event("/mine/started")
+        >>> monitoring.unregister_event_listener(listen)
+        >>> heard
+        ['/mine/started']
+    """
     _register(_on_event, callback)
 
 
@@ -94,12 +135,32 @@ def register_event_duration_secs_listener(callback: Callable[..., None]) -> None
 
 
 def register_event_time_span_listener(callback: Callable[..., None]) -> None:
-    """Let `callback(event, start, end, **kwargs)` be called for every time span."""
+    """Let `callback(event, start, end, **kwargs)` be called for every time span.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, start, end, **kwargs):
+        ...     print(event, end - start)
+        >>> monitoring.register_event_time_span_listener(listen)
+        >>> monitoring.record_event_time_span("/mine/step", 1.0, 3.5)
+        /mine/step 2.5
+        >>> monitoring.unregister_event_time_span_listener(listen)
+    """
     _register(_on_time_span, callback)
 
 
 def register_scalar_listener(callback: Callable[..., None]) -> None:
-    """Let `callback(event, value, **kwargs)` be called for every number."""
+    """Let `callback(event, value, **kwargs)` be called for every number.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, value, **kwargs):
+        ...     print(event, value)
+        >>> monitoring.register_scalar_listener(listen)
+        >>> monitoring.record_scalar("/mine/loss", 0.25)
+        /mine/loss 0.25
+        >>> monitoring.unregister_scalar_listener(listen)
+    """
     _register(_on_scalar, callback)
 
 
@@ -108,6 +169,14 @@ def unregister_event_listener(callback: Callable[..., None]) -> None:
 
     Raises:
         AssertionError: it is not registered.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, **kwargs):
+        ...     print(event)
+        >>> monitoring.register_event_listener(listen)
+        >>> monitoring.unregister_event_listener(listen)
+        >>> monitoring.record_event("/mine/started")
     """
     _unregister(_on_event, callback)
 
@@ -117,6 +186,14 @@ def unregister_event_duration_listener(callback: Callable[..., None]) -> None:
 
     Raises:
         AssertionError: it is not registered.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, seconds, **kwargs):
+        ...     print(event, seconds)
+        >>> monitoring.register_event_duration_secs_listener(listen)
+        >>> monitoring.unregister_event_duration_listener(listen)
+        >>> monitoring.record_event_duration_secs("/mine/step", 0.5)
     """
     _unregister(_on_duration, callback)
 
@@ -126,6 +203,14 @@ def unregister_event_time_span_listener(callback: Callable[..., None]) -> None:
 
     Raises:
         AssertionError: it is not registered.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, start, end, **kwargs):
+        ...     print(event)
+        >>> monitoring.register_event_time_span_listener(listen)
+        >>> monitoring.unregister_event_time_span_listener(listen)
+        >>> monitoring.record_event_time_span("/mine/step", 1.0, 3.5)
     """
     _unregister(_on_time_span, callback)
 
@@ -135,6 +220,14 @@ def unregister_scalar_listener(callback: Callable[..., None]) -> None:
 
     Raises:
         AssertionError: it is not registered.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> def listen(event, value, **kwargs):
+        ...     print(event, value)
+        >>> monitoring.register_scalar_listener(listen)
+        >>> monitoring.unregister_scalar_listener(listen)
+        >>> monitoring.record_scalar("/mine/loss", 0.25)
     """
     _unregister(_on_scalar, callback)
 

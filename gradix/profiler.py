@@ -63,13 +63,19 @@ class StepTraceAnnotation(TraceAnnotation):
     Args:
         name: the name of the steps.
         **kwargs: values that are shown with it, such as `step_num`, the number of the step.
+
+    Example:
+        >>> from gradix import profiler
+        >>> for i in range(2):
+        ...     with profiler.StepTraceAnnotation("train", step_num=i):
+        ...         pass
     """
 
     def __init__(self, name: str, **kwargs):
         super().__init__(name, _r=1, **kwargs)
 
 
-def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs) -> Callable:
+def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any) -> Callable:
     """A function like `func` whose calls have a name in profiles.
 
     Args:
@@ -153,7 +159,18 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
-    """A context manager that records a profile of its block; see `start_trace`."""
+    """A context manager that records a profile of its block; see `start_trace`.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import gradix
+        >>> from gradix import profiler
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with profiler.trace(folder):
+        ...         _ = gradix.jit(lambda x: x + 1)(1.0).block_until_ready()
+        ...     print([file.suffix for file in pathlib.Path(folder).rglob("*.pb")])
+        ['.pb']
+    """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -162,16 +179,31 @@ def trace(
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """A profile of the memory of a platform's devices, as bytes in pprof's compressed form."""
+    """A profile of the memory of a platform's devices, as bytes in pprof's compressed form.
+
+    Example:
+        >>> from gradix import profiler
+        >>> profiler.device_memory_profile()[:2].hex()
+        '1f8b'
+    """
     return gzip.compress(xla_profiler.heap_profile(_get_backend(backend)))
 
 
 def save_device_memory_profile(filename: os.PathLike | str, backend: str | None = None) -> None:
-    """Write `device_memory_profile` to a file, for `pprof`."""
+    """Write `device_memory_profile` to a file, for `pprof`.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from gradix import profiler
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     profiler.save_device_memory_profile(f"{folder}/memory.prof")
+        ...     print(pathlib.Path(folder, "memory.prof").stat().st_size > 0)
+        True
+    """
     Path(filename).write_bytes(device_memory_profile(backend))
 
 
-def start_server(port: int, requires_backend: bool = True):
+def start_server(port: int, requires_backend: bool = True) -> Any:
     """Start a server from which tools request profiles, until `stop_server`.
 
     XLA's server listens at all addresses of this machine, and asks for no password: whoever reaches

@@ -10,7 +10,7 @@ from gradix import numpy as jnp
 Schedule = Callable[[Any], Any]
 
 
-def constant(step_size) -> Schedule:
+def constant(step_size: float | Callable[[Any], Any]) -> Schedule:
     """A schedule with the same step size for every step.
 
     Example:
@@ -20,7 +20,9 @@ def constant(step_size) -> Schedule:
     return lambda i: step_size
 
 
-def exponential_decay(step_size, decay_steps, decay_rate):
+def exponential_decay(
+    step_size: float | Callable[[Any], Any], decay_steps: Any, decay_rate: Any
+) -> Callable[[Any], Any]:
     """The schedule `step_size * decay_rate ** (i / decay_steps)` of the step i.
 
     Args:
@@ -35,7 +37,12 @@ def exponential_decay(step_size, decay_steps, decay_rate):
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
-def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
+def inverse_time_decay(
+    step_size: float | Callable[[Any], Any],
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: Any = False,
+) -> Callable[[Any], Any]:
     """The schedule `step_size / (1 + decay_rate * i / decay_steps)` of the step i.
 
     Args:
@@ -52,7 +59,12 @@ def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
     return lambda i: step_size / (1 + decay_rate * i / decay_steps)
 
 
-def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
+def polynomial_decay(
+    step_size: float | Callable[[Any], Any],
+    decay_steps: Any,
+    final_step_size: Any,
+    power: Any = 1.0,
+) -> Callable[[Any], Any]:
     """A schedule from `step_size` to `final_step_size`, as `(1 - i / decay_steps) ** power` falls.
 
     Args:
@@ -73,7 +85,7 @@ def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
     return schedule
 
 
-def piecewise_constant(boundaries: Any, values: Any):
+def piecewise_constant(boundaries: Any, values: Any) -> Callable[[Any], Any]:
     """A schedule with the step size `values[k]` after `k` of the boundaries.
 
     Args:

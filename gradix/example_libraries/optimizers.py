@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
@@ -39,6 +39,9 @@ from gradix.example_libraries._schedules import (
     piecewise_constant as piecewise_constant,
     polynomial_decay as polynomial_decay,
 )
+
+if TYPE_CHECKING:
+    from gradix._core.operators import Array
 
 InitFn = Callable[[Any], "OptimizerState"]
 UpdateFn = Callable[[Any, Any, "OptimizerState"], "OptimizerState"]
@@ -138,7 +141,7 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
 
 
 @optimizer
-def sgd(step_size):
+def sgd(step_size: float | Callable[[Any], Any]) -> Any:
     """Gradient descent.
 
     Args:
@@ -154,7 +157,7 @@ def sgd(step_size):
 
 
 @optimizer
-def momentum(step_size: Schedule, mass: float):
+def momentum(step_size: Schedule, mass: float) -> Any:
     """Gradient descent with momentum (Polyak, 1964).
 
     Args:
@@ -177,7 +180,7 @@ def momentum(step_size: Schedule, mass: float):
 
 
 @optimizer
-def nesterov(step_size: Schedule, mass: float):
+def nesterov(step_size: Schedule, mass: float) -> Any:
     """Gradient descent with Nesterov's momentum (1983), in the form of Sutskever et al. (2013).
 
     Args:
@@ -200,7 +203,7 @@ def nesterov(step_size: Schedule, mass: float):
 
 
 @optimizer
-def adagrad(step_size, momentum=0.9):
+def adagrad(step_size: float | Callable[[Any], Any], momentum: Any = 0.9) -> Any:
     """Adagrad (Duchi, Hazan and Singer, 2011), with momentum of the scaled gradients.
 
     Args:
@@ -225,7 +228,7 @@ def adagrad(step_size, momentum=0.9):
 
 
 @optimizer
-def rmsprop(step_size, gamma=0.9, eps=1e-8):
+def rmsprop(step_size: float | Callable[[Any], Any], gamma: Any = 0.9, eps: Any = 1e-8) -> Any:
     """RMSProp (Tieleman and Hinton, 2012).
 
     Args:
@@ -249,7 +252,9 @@ def rmsprop(step_size, gamma=0.9, eps=1e-8):
 
 
 @optimizer
-def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
+def rmsprop_momentum(
+    step_size: float | Callable[[Any], Any], gamma: Any = 0.9, eps: Any = 1e-8, momentum: Any = 0.9
+) -> Any:
     """RMSProp with momentum.
 
     Args:
@@ -275,7 +280,9 @@ def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
 
 
 @optimizer
-def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
+def adam(
+    step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
+) -> Any:
     """Adam (Kingma and Ba, 2014).
 
     Args:
@@ -303,7 +310,9 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 
 @optimizer
-def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
+def adamax(
+    step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
+) -> Any:
     """Adamax (Kingma and Ba, 2014): Adam with the largest gradient instead of the mean square.
 
     Args:
@@ -333,7 +342,7 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 
 @optimizer
-def sm3(step_size, momentum=0.9):
+def sm3(step_size: float | Callable[[Any], Any], momentum: Any = 0.9) -> Any:
     """SM3 (Anil, Gupta, Koren and Singer, 2019), which keeps a number for each index of each axis.
 
     Args:
@@ -381,7 +390,7 @@ def _first(state):
 # -- gradients -------------------------------------------------------------------------------------
 
 
-def l2_norm(tree):
+def l2_norm(tree: Any) -> Array:
     """The Euclidean norm of all elements of a pytree of arrays.
 
     Example:
@@ -391,7 +400,7 @@ def l2_norm(tree):
     return jnp.sqrt(sum([jnp.vdot(x, x) for x in _leaves(tree)]))
 
 
-def clip_grads(grad_tree, max_norm):
+def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     """Gradients scaled down so that their common norm is at most `max_norm`.
 
     Example:
@@ -415,7 +424,7 @@ class JoinPoint:
         yield self.subtree
 
 
-def unpack_optimizer_state(opt_state: OptimizerState):
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     """An optimizer's state as a pytree like the parameters, whose leaves are `JoinPoint`s.
 
     Each `JoinPoint` has the state of a parameter. The result can be stored.
@@ -429,7 +438,7 @@ def unpack_optimizer_state(opt_state: OptimizerState):
     return _unflatten(opt_state.tree_def, [JoinPoint(s) for s in states])
 
 
-def pack_optimizer_state(marked_pytree) -> OptimizerState:
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """The optimizer's state that `unpack_optimizer_state` made a pytree of.
 
     Example:

@@ -40,7 +40,7 @@ def _no_params(rng, input_shape: _Shape):
 # -- layers with parameters ------------------------------------------------------------------------
 
 
-def Dense(out_dim: int, W_init=_WEIGHTS, b_init=_BIAS) -> Layer:
+def Dense(out_dim: int, W_init: Any = _WEIGHTS, b_init: Any = _BIAS) -> Layer:
     """An affine layer, which computes `inputs @ W + b`.
 
     Args:
@@ -73,13 +73,13 @@ def _spread(window: Sequence[int], spec: str) -> _Shape:
 
 
 def GeneralConv(
-    dimension_numbers,
+    dimension_numbers: Any,
     out_chan: int,
     filter_shape: Sequence[int],
     strides: Sequence[int] | None = None,
     padding: Any = "VALID",
-    W_init=None,
-    b_init=_SMALL_BIAS,
+    W_init: Any = None,
+    b_init: Any = _SMALL_BIAS,
 ) -> Layer:
     """A convolution.
 
@@ -109,13 +109,13 @@ def GeneralConv(
 
 
 def GeneralConvTranspose(
-    dimension_numbers,
+    dimension_numbers: Any,
     out_chan: int,
     filter_shape: Sequence[int],
     strides: Sequence[int] | None = None,
     padding: Any = "VALID",
-    W_init=None,
-    b_init=_SMALL_BIAS,
+    W_init: Any = None,
+    b_init: Any = _SMALL_BIAS,
 ) -> Layer:
     """A transposed convolution; the arguments are those of `GeneralConv`.
 
@@ -185,8 +185,8 @@ def BatchNorm(
     epsilon: float = 1e-5,
     center: bool = True,
     scale: bool = True,
-    beta_init=zeros,
-    gamma_init=ones,
+    beta_init: Any = zeros,
+    gamma_init: Any = ones,
 ) -> Layer:
     """Batch normalization (Ioffe and Szegedy, 2015), by the mean and variance of the inputs.
 
@@ -224,7 +224,7 @@ def BatchNorm(
 # -- layers without parameters ---------------------------------------------------------------------
 
 
-def elementwise(fun: Callable, **fun_kwargs) -> Layer:
+def elementwise(fun: Callable, **fun_kwargs: Any) -> Layer:
     """A layer that applies a function to its inputs.
 
     Example:

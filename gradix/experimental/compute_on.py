@@ -21,7 +21,7 @@ _ATTRIBUTES = {
 }
 
 
-def compute_on(compute_type: str):
+def compute_on(compute_type: str) -> Any:
     """A context manager and decorator: operations traced inside run on the given compute type.
 
     It has an effect on accelerators only; on the CPU, which is the host, nothing changes.
@@ -61,7 +61,7 @@ def compute_on2(
     compute_type: str,
     out_memory_spaces: Any,
     compiler_options: dict | None = None,
-):
+) -> Any:
     """The function `f`, run on a compute type, with its results in the given memory spaces.
 
     Args:

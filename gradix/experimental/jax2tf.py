@@ -64,7 +64,7 @@ class PolyShape(tuple):
         return f"({', '.join(['...' if d is ... else str(d) for d in self])})"
 
 
-def dtype_of_val(val):
+def dtype_of_val(val: Any) -> Any:
     """TensorFlow's dtype for an array, a tensor or a Python number."""
     return tf.as_dtype(
         np.asarray(val).dtype if not hasattr(val, "dtype") else tf.as_dtype(val.dtype)
@@ -292,7 +292,7 @@ def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None)
     return evaluate
 
 
-def split_to_logical_devices(tensor, partition_dimensions: Sequence[int] | None):
+def split_to_logical_devices(tensor: Any, partition_dimensions: Sequence[int] | None) -> Any:
     """A TensorFlow tensor with an annotation for XLA of how it is divided over devices.
 
     Args:

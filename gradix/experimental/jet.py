@@ -1,5 +1,9 @@
 """Taylor mode: derivatives of many orders along a curve, in one pass."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from gradix._api.derivatives.jet import (
     ZeroSeries as ZeroSeries,
     jet as jet,
@@ -12,7 +16,7 @@ from gradix._core.operators import Array as _Array
 _gammas = _lazy_module("gradix.scipy.special.gammas")
 
 
-def fact(n) -> _Array:
+def fact(n: Any) -> _Array:
     """n!, by which derivatives and coefficients of a power series differ.
 
     Example:

@@ -67,7 +67,7 @@ def odeint(
     atol: float = 1.4e-8,
     mxstep: float = jnp.inf,
     hmax: float = jnp.inf,
-):
+) -> Any:
     """The solution of `dy/dt = func(y, t, *args)` with `y(t[0]) = y0`, at the times `t`.
 
     It is the adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation
@@ -129,8 +129,17 @@ def _each_row(unravel: Callable, ys):
 # -- one step --------------------------------------------------------------------------------------
 
 
-def runge_kutta_step(func: Callable, y0, f0, t0, dt):
-    """One step: the value and slope after it, the error estimate, and the slopes of all stages."""
+def runge_kutta_step(func: Callable, y0: Any, f0: Any, t0: Any, dt: Any) -> Any:
+    """One step: the value and slope after it, the error estimate, and the slopes of all stages.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import ode
+        >>> one = jnp.ones(1)
+        >>> y, slope, error, _ = ode.runge_kutta_step(lambda y, t: y, one, one, jnp.float32(0), jnp.float32(0.1))
+        >>> y.round(4)
+        Array([1.1052], dtype=float32)
+    """
     k = [f0]
     for node, row in zip(_NODES, _STAGES):
         y = y0 + dt * _weighted(row, k)
@@ -145,10 +154,15 @@ def _weighted(row, slopes):
     return functools.reduce(jnp.add, terms)
 
 
-def fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt):
+def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> Any:
     """The coefficients of the quartic in `(t - t0) / dt` with these values and slopes.
 
     The highest power comes first.
+
+    Example:
+        >>> from gradix.experimental import ode
+        >>> [float(c) for c in ode.fit_4th_order_polynomial(0.0, 1.0, 0.25, 0.0, 2.0, 1.0)]
+        [0.0, 0.0, 1.0, 0.0, 0.0]
     """
     a = -2.0 * dt * dy0 + 2.0 * dt * dy1 - 8.0 * y0 - 8.0 * y1 + 16.0 * y_mid
     b = 5.0 * dt * dy0 - 3.0 * dt * dy1 + 18.0 * y0 + 14.0 * y1 - 32.0 * y_mid
@@ -156,25 +170,50 @@ def fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt):
     return a, b, c, dt * dy0, y0
 
 
-def interp_fit_dopri(y0, y1, k, dt):
+def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
     """The coefficients of the quartic that interpolates within a step of the method."""
     y_mid = y0 + dt * _weighted(_MIDDLE, list(k))
     return jnp.asarray(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
 
 
-def abs2(x):
-    """The square of the absolute value."""
+def abs2(x: Any) -> Any:
+    """The square of the absolute value.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import ode
+        >>> ode.abs2(jnp.array([3 + 4j]))
+        Array([25.], dtype=float32)
+    """
     return x.real**2 + x.imag**2 if jnp.iscomplexobj(x) else x**2
 
 
-def mean_error_ratio(error_estimate, rtol, atol, y0, y1):
-    """The root mean square of errors relative to the tolerance; a step is accepted if it is ≤ 1."""
+def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Any:
+    """The root mean square of errors relative to the tolerance; a step is accepted if it is ≤ 1.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import ode
+        >>> one = jnp.ones(2)
+        >>> ode.mean_error_ratio(0.001 * one, rtol=0.001, atol=0.0, y0=one, y1=one).round(3)
+        Array(1., dtype=float32)
+    """
     allowed = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
     return jnp.sqrt(jnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
 
 
-def initial_step_size(fun: Callable, t0, y0, order: int, rtol, atol, f0):
-    """The size of the first step, after Hairer, Nørsett and Wanner, II.4."""
+def initial_step_size(
+    fun: Callable, t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any
+) -> Any:
+    """The size of the first step, after Hairer, Nørsett and Wanner, II.4.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import ode
+        >>> one = jnp.ones(1)
+        >>> ode.initial_step_size(lambda y, t: y, 0.0, one, 4, 1e-3, 1e-3, one) > 0
+        Array(True, dtype=bool)
+    """
     dtype = y0.dtype
     scale = atol + jnp.abs(y0) * rtol
     d0 = jnp.linalg.norm(y0 / scale.astype(dtype))
@@ -192,9 +231,21 @@ def initial_step_size(fun: Callable, t0, y0, order: int, rtol, atol, f0):
 
 
 def optimal_step_size(
-    last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfactor=0.2, order=5.0
-):
-    """The size of the next step, between `dfactor` and `ifactor` times that of the last step."""
+    last_step: Any,
+    mean_error_ratio: Any,
+    safety: Any = 0.9,
+    ifactor: Any = 10.0,
+    dfactor: Any = 0.2,
+    order: Any = 5.0,
+) -> Any:
+    """The size of the next step, between `dfactor` and `ifactor` times that of the last step.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import ode
+        >>> ode.optimal_step_size(jnp.float32(0.1), jnp.float32(32.0)).round(3)
+        Array(0.045, dtype=float32)
+    """
     dfactor = jnp.where(mean_error_ratio < 1, 1.0, dfactor)
     factor = jnp.minimum(ifactor, jnp.maximum(mean_error_ratio ** (-1.0 / order) * safety, dfactor))
     return jnp.where(mean_error_ratio == 0, last_step * ifactor, last_step * factor)

@@ -14,7 +14,9 @@ _options = _config.state
 _UNSET: Any = object()
 
 
-def pjit(fun: Any = None, in_shardings: Any = _UNSET, out_shardings: Any = _UNSET, **options: Any):
+def pjit(
+    fun: Any = None, in_shardings: Any = _UNSET, out_shardings: Any = _UNSET, **options: Any
+) -> Any:
     """`jit`, with the shardings also by position.
 
     Args:

@@ -11,13 +11,16 @@ Source: S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Compu
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradix import lax, numpy as jnp, random as _random
 from gradix._base.listing import own_names as _own_names
 from gradix.nn import sigmoid as _sigmoid
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> list:
@@ -72,7 +75,7 @@ def get_num_params_in_lstm(
 
 def init_lstm_weight(
     rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
-):
+) -> Any:
     """A vector of random weights, uniform in [-k, k) with k = 1 / sqrt(hidden_size); float32.
 
     Args:
@@ -90,8 +93,12 @@ def init_lstm_weight(
 
 
 def swap_lstm_gates(
-    weights, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
-):
+    weights: ArrayLike | None,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    bidirectional: bool,
+) -> Any:
     """The weights with the gates cell and output exchanged, as some libraries order them.
 
     Args:
@@ -113,7 +120,11 @@ def swap_lstm_gates(
 
 
 def unpack_lstm_weights(
-    weights, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+    weights: ArrayLike | None,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    bidirectional: bool,
 ) -> tuple[dict, dict, dict, dict]:
     """`W_ih, W_hh, b_ih, b_hh`, each a dictionary from the layer's number to its array.
 
@@ -145,18 +156,18 @@ def unpack_lstm_weights(
 
 
 def lstm(
-    x,
-    h_0,
-    c_0,
-    weights,
-    seq_lengths,
+    x: Any,
+    h_0: Any,
+    c_0: Any,
+    weights: ArrayLike | None,
+    seq_lengths: Any,
     input_size: int,
     hidden_size: int,
     num_layers: int,
     dropout: float,
     bidirectional: bool,
     precision: Any = None,
-):
+) -> Any:
     """The outputs and last states of a long short-term memory network.
 
     Args:
@@ -202,20 +213,20 @@ def lstm(
 
 
 def lstm_ref(
-    x,
-    h_0,
-    c_0,
+    x: Any,
+    h_0: Any,
+    c_0: Any,
     W_ih: dict,
     W_hh: dict,
     b_ih: dict,
     b_hh: dict,
-    seq_lengths,
+    seq_lengths: Any,
     input_size: int,
     hidden_size: int,
     num_layers: int,
     dropout: float,
     bidirectional: bool,
-):
+) -> Any:
     """The results of `lstm` for weights as `unpack_lstm_weights` gives them.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from gradix._api.boundary import arrays
 from gradix._api.tracing import flat_body
@@ -16,7 +17,7 @@ from gradix.experimental.xla_metadata import text_of
 __all__ = ["scheduling_group", "xla_metadata_call"]
 
 
-def xla_metadata_call(f: Callable | None = None, **meta) -> Callable:
+def xla_metadata_call(f: Callable | None = None, **meta: Any) -> Callable:
     """The function `f` as one call of the program, which XLA sees with attributes.
 
     Calls of its derivatives have the same attributes.
@@ -61,6 +62,15 @@ def scheduling_group(name: str) -> Callable:
 
     Args:
         name: the name of the group.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental.scheduling_groups import scheduling_group
+        >>> @scheduling_group("forward")
+        ... def f(x):
+        ...     return 2 * x
+        >>> f(1.5)
+        Array(3., dtype=float32, weak_type=True)
     """
     return xla_metadata_call(scheduling_group=name)
 

@@ -143,7 +143,11 @@ def _compiled_anew(program, options):
 
 
 def deserialize_and_load(
-    serialized: bytes, in_tree, out_tree, backend=None, execution_devices=None
+    serialized: bytes,
+    in_tree: Any,
+    out_tree: Any,
+    backend: Any = None,
+    execution_devices: Any = None,
 ) -> Compiled:
     """The compiled program that was given to `serialize`, ready to be called.
 

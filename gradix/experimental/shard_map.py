@@ -13,7 +13,7 @@ __all__ = ["shard_map"]
 
 def shard_map(
     f: Callable,
-    mesh,
+    mesh: Any,
     in_specs: Any,
     out_specs: Any,
     check_rep: bool = True,

@@ -31,7 +31,7 @@ _BY_BITS = tuple(
 )
 
 
-def from_torch(tree):
+def from_torch(tree: Any) -> Any:
     """Arrays with the values, shapes and dtypes of PyTorch's tensors.
 
     The values are copied, because a tensor may change later.
@@ -46,7 +46,7 @@ def from_torch(tree):
     return tree_map(lambda x: _array(x) if isinstance(x, torch.Tensor) else x, tree)
 
 
-def to_torch(tree):
+def to_torch(tree: Any) -> Any:
     """PyTorch's tensors with the values, shapes and dtypes of arrays, which are copied.
 
     Args:

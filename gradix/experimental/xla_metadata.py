@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from typing import Any
 
 from gradix._api.boundary import arrays
 from gradix._base.config import override
@@ -66,7 +67,7 @@ class _Tagged:
         return getattr(self._function, name)
 
 
-def set_xla_metadata(x=None, **kwargs):
+def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     """Give operations attributes that XLA sees, as `mhlo.frontend_attributes`.
 
     Args:

@@ -56,11 +56,11 @@ def default_export_platform() -> str:
 
 
 def export(
-    fun_jit,
+    fun_jit: Any,
     *,
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
-    _override_lowering_rules=None,
+    _override_lowering_rules: Any = None,
 ) -> Callable[..., Exported]:
     """A function that exports a jitted function for arguments of given types.
 

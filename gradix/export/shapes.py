@@ -71,8 +71,11 @@ def symbolic_shape(
 
 
 def symbolic_args_specs(
-    args, shapes_specs, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
-):
+    args: Any,
+    shapes_specs: Any,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+) -> Any:
     """`ShapeDtypeStruct`s of arguments, with symbolic shapes parsed from strings.
 
     Args:
@@ -119,7 +122,7 @@ def _shape_and_dtype(x) -> tuple[Any, Any]:
     return value.shape, value.dtype
 
 
-def symbolic_dim_bounds(dimension) -> tuple[float, float]:
+def symbolic_dim_bounds(dimension: Any) -> tuple[float, float]:
     """The least and the greatest value that a dimension can have, as far as is known.
 
     Args:

@@ -29,7 +29,7 @@ __all__ = [
 
 # Nothing is cached; the decorator exists because programs call `get_backend.cache_clear()`.
 @lru_cache(maxsize=0)
-def get_backend(platform=None):
+def get_backend(platform: Any = None) -> Any:
     """The client of a platform, by default of the default platform.
 
     Args:
@@ -47,24 +47,53 @@ def get_backend(platform=None):
 
 
 def backends() -> dict:
-    """The clients of the default platform and of the CPU, by the names of their platforms."""
+    """The clients of the default platform and of the CPU, by the names of their platforms.
+
+    Example:
+        >>> from gradix.extend import backend
+        >>> "cpu" in backend.backends()
+        True
+    """
     default, cpu = get_backend(), get_backend("cpu")
     return {cpu.platform: cpu, default.platform: default}
 
 
-def backend_xla_version(platform=None) -> int | None:
-    """None; other clients than jaxlib's own would give the number of their version of XLA."""
+def backend_xla_version(platform: Any = None) -> int | None:
+    """None; other clients than jaxlib's own would give the number of their version of XLA.
+
+    Example:
+        >>> from gradix.extend import backend
+        >>> backend.backend_xla_version("cpu") is None
+        True
+    """
     return None
 
 
-def get_default_device():
-    """The device of arrays for which no other device is given."""
+def get_default_device() -> Any:
+    """The device of arrays for which no other device is given.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import backend
+        >>> backend.get_default_device() in gradix.devices()
+        True
+    """
     chosen = _config.jax_default_device
     return chosen if hasattr(chosen, "client") else _devices(chosen)[0]
 
 
 def clear_in_memory_compilation_cache() -> None:
-    """Drop all programs that were compiled in this process."""
+    """Drop all programs that were compiled in this process.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import backend
+        >>> f = gradix.jit(lambda x: x + 1)
+        >>> _ = f(1.0)
+        >>> backend.clear_in_memory_compilation_cache()
+        >>> f(1.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
     _clear_caches()
 
 
@@ -123,12 +152,12 @@ def register_backend_factory(
 def get_compile_options(
     num_replicas: int,
     num_partitions: int,
-    device_assignment=None,
+    device_assignment: Any = None,
     env_options_overrides: dict | None = None,
     fdo_profile: bytes | None = None,
     detailed_logging: bool = True,
-    backend=None,
-):
+    backend: Any = None,
+) -> Any:
     """jaxlib's `CompileOptions`, which a client's `compile_and_load` takes.
 
     Args:

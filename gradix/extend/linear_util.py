@@ -51,7 +51,13 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
 def wrap_init(
     f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None
 ) -> WrappedFun:
-    """The function `f` in a wrapper, with keyword arguments for its calls."""
+    """The function `f` in a wrapper, with keyword arguments for its calls.
+
+    Example:
+        >>> from gradix.extend import linear_util as lu
+        >>> lu.wrap_init(lambda x, k: x + k, {"k": 10}).call_wrapped(1)
+        11
+    """
     return WrappedFun(f, params, debug_info)
 
 
@@ -60,7 +66,15 @@ class StoreException(Exception):
 
 
 class Store:
-    """A place for one value that a transformation gives besides its results."""
+    """A place for one value that a transformation gives besides its results.
+
+    Example:
+        >>> from gradix.extend import linear_util as lu
+        >>> store = lu.Store()
+        >>> store.store(3)
+        >>> store.val
+        3
+    """
 
     __slots__ = ("values",)
 
@@ -98,15 +112,23 @@ def _decorating(function: Callable) -> Callable:
 
 
 @_decorating
-def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedFun:
-    """`fun` transformed by a function: calls become `gen(f, *gen_static_args, *args)`."""
+def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
+    """`fun` transformed by a function: calls become `gen(f, *gen_static_args, *args)`.
+
+    Example:
+        >>> from gradix.extend import linear_util as lu
+        >>> def doubled(f, *args):
+        ...     return 2 * f(*args)
+        >>> lu.transformation2(doubled, lu.wrap_init(lambda x: x + 1)).call_wrapped(3)
+        8
+    """
     return fun.wrap(
         lambda *args, **kwargs: gen(fun.call_wrapped, *gen_static_args, *args, **kwargs)
     )
 
 
 @_decorating
-def transformation(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedFun:
+def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
     """`fun` transformed by a generator.
 
     The generator yields arguments as `(args, kwargs)`, is sent the results of `fun`, and yields the
@@ -141,13 +163,22 @@ def transformation(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedF
 def transformation_with_aux2(
     gen: Callable,
     fun: WrappedFun,
-    *gen_static_args,
+    *gen_static_args: Any,
     use_eq_store: bool = False,
     unk_names: bool = False,
 ) -> tuple[WrappedFun, Callable[[], Any]]:
     """As `transformation2`, with a `Store` as second argument of `gen`.
 
     The second result is a function that returns the value in the store.
+
+    Example:
+        >>> from gradix.extend import linear_util as lu
+        >>> def counted(f, store, *args):
+        ...     store.store(len(args))
+        ...     return f(*args)
+        >>> f, count = lu.transformation_with_aux2(counted, lu.wrap_init(lambda x, y: x + y))
+        >>> f.call_wrapped(1, 2), count()
+        (3, 2)
     """
     store = Store()
     return fun.wrap(
@@ -157,11 +188,20 @@ def transformation_with_aux2(
 
 @_decorating
 def transformation_with_aux(
-    gen: Callable, fun: WrappedFun, *gen_static_args
+    gen: Callable, fun: WrappedFun, *gen_static_args: Any
 ) -> tuple[WrappedFun, Callable[[], Any]]:
     """As `transformation`, for generators whose last yield is a pair of results and another value.
 
     The second result is a function that returns that value.
+
+    Example:
+        >>> from gradix.extend import linear_util as lu
+        >>> def counted(*args):
+        ...     result = yield args, {}
+        ...     yield result, len(args)
+        >>> f, count = lu.transformation_with_aux(counted, lu.wrap_init(lambda x, y: x + y))
+        >>> f.call_wrapped(1, 2), count()
+        (3, 2)
     """
 
     def call(f, store, *args, **kwargs):
@@ -176,7 +216,19 @@ def transformation_with_aux(
 
 
 def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
-    """The value of the one of two such functions that has one, after True for the first."""
+    """The value of the one of two such functions that has one, after True for the first.
+
+    Example:
+        >>> from gradix.extend import linear_util as lu
+        >>> def counted(f, store, *args):
+        ...     store.store(len(args))
+        ...     return f(*args)
+        >>> f, first = lu.transformation_with_aux2(counted, lu.wrap_init(lambda x: x))
+        >>> g, second = lu.transformation_with_aux2(counted, lu.wrap_init(lambda x: x))
+        >>> _ = g.call_wrapped(1)
+        >>> lu.merge_linear_aux(first, second)
+        (False, 1)
+    """
     try:
         return True, aux1()
     except StoreException:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradix._base.listing import own_names as _own_names
 from gradix._core.named_sharding import GSPMDSharding as GSPMDSharding
 from gradix._runtime import xla_partitioning as _partitioning
@@ -14,7 +16,7 @@ __all__ = [
 ]
 
 
-def get_op_sharding_from_serialized_proto(sharding: bytes):
+def get_op_sharding_from_serialized_proto(sharding: bytes) -> Any:
     """The `OpSharding` of jaxlib that was serialized to the given bytes.
 
     Args:
@@ -23,7 +25,7 @@ def get_op_sharding_from_serialized_proto(sharding: bytes):
     return _partitioning.op_sharding_from(sharding)
 
 
-def get_hlo_sharding_from_serialized_proto(sharding: bytes):
+def get_hlo_sharding_from_serialized_proto(sharding: bytes) -> Any:
     """The `HloSharding` of jaxlib that was serialized to the given bytes.
 
     Args:
@@ -32,7 +34,7 @@ def get_hlo_sharding_from_serialized_proto(sharding: bytes):
     return _partitioning.hlo_sharding_from(sharding)
 
 
-def get_serialized_proto_from_hlo_sharding(sharding) -> bytes:
+def get_serialized_proto_from_hlo_sharding(sharding: Any) -> bytes:
     """The `HloSharding` of jaxlib serialized to bytes, which other processes can read.
 
     Args:

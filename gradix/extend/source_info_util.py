@@ -53,17 +53,40 @@ def new_name_stack(name: str = "") -> NameStack:
 
 
 def new_source_info() -> SourceInfo:
-    """The current place in the user's program, without names."""
+    """The current place in the user's program, without names.
+
+    Example:
+        >>> from gradix.extend import source_info_util as source
+        >>> source.new_source_info() is not None
+        True
+    """
     return current().traceback
 
 
 def set_name_stack(name_stack: NameStack) -> contextlib.AbstractContextManager:
-    """A context manager that replaces the current names by those of `name_stack`."""
+    """A context manager that replaces the current names by those of `name_stack`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import source_info_util as source
+        >>> empty = source.current_name_stack()
+        >>> with gradix.named_scope("block"), source.set_name_stack(empty):
+        ...     print(source.current_name_stack() == empty)
+        True
+    """
     return names_set(name_stack)
 
 
 def reset_name_stack() -> contextlib.AbstractContextManager:
-    """A context manager that removes all current names."""
+    """A context manager that removes all current names.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import source_info_util as source
+        >>> with gradix.named_scope("block"), source.reset_name_stack():
+        ...     print(repr(str(source.current_name_stack())))
+        ''
+    """
     return names_set(EMPTY)
 
 
@@ -79,7 +102,14 @@ def extend_name_stack(name: str) -> contextlib.AbstractContextManager:
 
 
 def transform_name_stack(name: str) -> contextlib.AbstractContextManager:
-    """A context manager that adds the name of a transformation to the current names."""
+    """A context manager that adds the name of a transformation to the current names.
+
+    Example:
+        >>> from gradix.extend import source_info_util as source
+        >>> with source.transform_name_stack("mine"):
+        ...     print(source.current_name_stack())
+        mine()
+    """
     return transforming(name)
 
 

@@ -14,7 +14,14 @@ from gradix._transforms.batch import AxisData
 
 
 class Zero:
-    """A tangent or cotangent known to be zero."""
+    """A tangent or cotangent known to be zero.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import hijax
+        >>> hijax.Zero(gradix.typeof(1.0)).aval
+        ShapedArray(float32[], weak_type=True)
+    """
 
     __slots__ = ("aval",)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import register_pytree_node as _register
 from gradix._core.array import as_array
@@ -19,7 +21,7 @@ primitive_jvps = _rules.Rules("jvp", _rules.jvp_to_ours, _rules.jvp_to_jax)
 primitive_transposes = _rules.Rules("transpose", _rules.transpose_to_ours, _rules.transpose_to_jax)
 
 
-def defjvp(primitive, *jvprules) -> None:
+def defjvp(primitive: Any, *jvprules: Any) -> None:
     """Set the jvp rule of a primitive by one function for each operand.
 
     Args:
@@ -41,33 +43,78 @@ def defjvp(primitive, *jvprules) -> None:
     primitive.jvp = _rules.partials_jvp(primitive, jvprules, False)
 
 
-def defjvp2(primitive, *jvprules) -> None:
-    """As `defjvp`, for functions `rule(tangent, result, *primals, **params)`."""
+def defjvp2(primitive: Any, *jvprules: Any) -> None:
+    """As `defjvp`, for functions `rule(tangent, result, *primals, **params)`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import ad
+        >>> square_p = Primitive("my_square")
+        >>> _ = square_p.def_impl(lambda x: x * x)
+        >>> _ = square_p.def_abstract_eval(lambda x: x)
+        >>> ad.defjvp2(square_p, lambda tangent, y, x: 2 * x * tangent)
+        >>> gradix.jvp(square_p.bind, (3.0,), (1.0,))
+        (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
     primitive.jvp = _rules.partials_jvp(primitive, jvprules, True)
 
 
-def deflinear(primitive, transpose_rule) -> None:
+def deflinear(primitive: Any, transpose_rule: Any) -> None:
     """Declare a primitive linear, by a rule that does not need its operands.
 
     `transpose_rule(cotangent, **params)` returns a cotangent for each operand.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import ad
+        >>> mine_p = Primitive("twice")
+        >>> _ = mine_p.def_impl(lambda x: 2 * x)
+        >>> _ = mine_p.def_abstract_eval(lambda x: x)
+        >>> ad.deflinear(mine_p, lambda ct: [2 * ct])
+        >>> gradix.grad(mine_p.bind)(3.0)
+        Array(2., dtype=float32, weak_type=True)
     """
     deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
 
 
-def deflinear2(primitive, transpose_rule) -> None:
+def deflinear2(primitive: Any, transpose_rule: Any) -> None:
     """Declare a primitive linear in all its operands.
 
     `transpose_rule(cotangent, *operands, **params)` returns a cotangent for each operand.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import ad
+        >>> mine_p = Primitive("twice")
+        >>> _ = mine_p.def_impl(lambda x: 2 * x)
+        >>> _ = mine_p.def_abstract_eval(lambda x: x)
+        >>> ad.deflinear2(mine_p, lambda ct, x: [2 * ct])
+        >>> gradix.grad(mine_p.bind)(3.0)
+        Array(2., dtype=float32, weak_type=True)
     """
     primitive.jvp = _rules.linear_jvp(primitive)
     primitive_transposes[primitive] = transpose_rule
 
 
-def defbilinear(prim, lhs_rule, rhs_rule) -> None:
+def defbilinear(prim: Any, lhs_rule: Any, rhs_rule: Any) -> None:
     """Declare a primitive linear in each of two operands.
 
     `lhs_rule(ct, x, y, **params)` returns the cotangent of the first operand, where `x` is an
     `UndefinedPrimal`, and `rhs_rule` returns that of the second operand.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import ad
+        >>> product_p = Primitive("my_product")
+        >>> _ = product_p.def_impl(lambda x, y: x * y)
+        >>> _ = product_p.def_abstract_eval(lambda x, y: x)
+        >>> ad.defbilinear(product_p, lambda ct, x, y: ct * y, lambda ct, x, y: ct * x)
+        >>> gradix.grad(product_p.bind, (0, 1))(3.0, 5.0)
+        (Array(5., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
 
     def lhs(t, x, y, **params):
@@ -85,7 +132,7 @@ def defbilinear(prim, lhs_rule, rhs_rule) -> None:
     primitive_transposes[prim] = transpose
 
 
-def get_primitive_transpose(p):
+def get_primitive_transpose(p: Any) -> Any:
     """The transpose rule of a primitive.
 
     Raises:
@@ -100,41 +147,75 @@ def get_primitive_transpose(p):
         ) from None
 
 
-def is_undefined_primal(x) -> bool:
-    """Whether an operand of a transpose rule has no value, because its cotangent is wanted."""
+def is_undefined_primal(x: Any) -> bool:
+    """Whether an operand of a transpose rule has no value, because its cotangent is wanted.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import ad
+        >>> ad.is_undefined_primal(ad.UndefinedPrimal(gradix.typeof(1.0))), ad.is_undefined_primal(1.0)
+        (True, False)
+    """
     return type(x) is UndefinedPrimal
 
 
-def instantiate_zeros(tangent):
-    """A `Zero` as an array of zeros; other tangents unchanged."""
+def instantiate_zeros(tangent: Any) -> Any:
+    """A `Zero` as an array of zeros; other tangents unchanged.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.interpreters import ad
+        >>> ad.instantiate_zeros(ad.Zero(gradix.typeof(jnp.ones(2))))
+        Array([0., 0.], dtype=float32)
+    """
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
-def zeros_like_aval(aval):
-    """An array of zeros of a type."""
+def zeros_like_aval(aval: Any) -> Any:
+    """An array of zeros of a type.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.interpreters import ad
+        >>> ad.zeros_like_aval(gradix.typeof(jnp.ones(2)))
+        Array([0., 0.], dtype=float32)
+    """
     return zeros(aval)
 
 
-def add_jaxvals(x, y):
-    """The sum of two tangents."""
+def add_jaxvals(x: Any, y: Any) -> Any:
+    """The sum of two tangents.
+
+    Example:
+        >>> from gradix.interpreters import ad
+        >>> ad.add_jaxvals(1.0, 2.5)
+        Array(3.5, dtype=float32, weak_type=True)
+    """
     return add_any(as_array(x), as_array(y))
 
 
-def add_tangents(x, y):
-    """The sum of two tangents, each of which may be a `Zero`."""
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents, each of which may be a `Zero`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import ad
+        >>> ad.add_tangents(ad.Zero(gradix.typeof(1.0)), 2.5)
+        2.5
+    """
     if type(x) is Zero:
         return y
     return x if type(y) is Zero else add_jaxvals(x, y)
 
 
 def jvp(
-    fun,
-    primals,
-    tangents,
+    fun: Any,
+    primals: Any,
+    tangents: Any,
     has_aux: bool = False,
     instantiate: bool = True,
     transform_stack: bool = True,
-):
+) -> Any:
     """The results of a function of arrays, and their tangents, as two lists.
 
     Args:

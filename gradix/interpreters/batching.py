@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from gradix._api.mapping import containers
 from gradix._base.listing import own_names as _own_names
@@ -10,6 +11,9 @@ from gradix._core.array import as_array
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, move_axis, to_axis, to_front
 from gradix.interpreters import _rules
+
+if TYPE_CHECKING:
+    from gradix._core.operators import Array
 
 not_mapped = None
 
@@ -67,7 +71,7 @@ fancy_primitive_batchers = _rules.Rules("batch", _rules.fancy_batch_to_ours, _ru
 axis_primitive_batchers = _rules.Rules("batch", _rules.axis_batch_to_ours, _rules.batch_to_jax)
 
 
-def defvectorized(prim) -> None:
+def defvectorized(prim: Any) -> None:
     """Set the rule of an elementwise primitive whose operands all have the same shape.
 
     Example:
@@ -97,7 +101,7 @@ def _same_axis(prim, out, axis):
     return out, [axis] * len(out) if prim.multiple_results else axis
 
 
-def defbroadcasting(prim) -> None:
+def defbroadcasting(prim: Any) -> None:
     """Set the rule of an elementwise primitive whose operands have one rank and broadcast."""
 
     def batch(size, args, axes, **params):
@@ -120,7 +124,7 @@ def _with_rank(x, rank: int, mapped: bool):
     return broadcast_in_dim(x, new, tuple(kept))
 
 
-def defreducer(prim) -> None:
+def defreducer(prim: Any) -> None:
     """Set the rule of a reduction whose parameter `axes` holds the reduced axes."""
 
     def batch(size, args, axes, **params):
@@ -133,18 +137,41 @@ def defreducer(prim) -> None:
     prim.batch = batch
 
 
-def moveaxis(x, src: int, dst: int):
-    """`x` with its axis `src` moved to the place `dst`."""
+def moveaxis(x: Any, src: int, dst: int) -> Array:
+    """`x` with its axis `src` moved to the place `dst`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.interpreters import batching
+        >>> batching.moveaxis(jnp.ones((2, 3, 4)), 0, 2).shape
+        (3, 4, 2)
+    """
     return move_axis(as_array(x), src, dst)
 
 
-def bdim_at_front(x, bdim, size, mesh_axis=None):
-    """`x` with its mapped axis `bdim` first; if it is None, with a new first axis of that size."""
+def bdim_at_front(x: Any, bdim: Any, size: Any, mesh_axis: Any = None) -> Array:
+    """`x` with its mapped axis `bdim` first; if it is None, with a new first axis of that size.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.interpreters import batching
+        >>> batching.bdim_at_front(jnp.ones((3, 2)), 1, 2).shape
+        (2, 3)
+        >>> batching.bdim_at_front(jnp.ones(3), None, 2).shape
+        (2, 3)
+    """
     return to_axis(size, as_array(x), bdim, 0)
 
 
-def broadcast(x, sz, axis, mesh_axis=None):
-    """`x` repeated `sz` times along a new axis."""
+def broadcast(x: Any, sz: Any, axis: Any, mesh_axis: Any = None) -> Array:
+    """`x` repeated `sz` times along a new axis.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.interpreters import batching
+        >>> batching.broadcast(jnp.ones(3), 2, 1).shape
+        (3, 2)
+    """
     return to_axis(sz, as_array(x), None, axis)
 
 

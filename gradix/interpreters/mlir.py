@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from gradix.interpreters._lowering import (
     flat_values,
     lower_of,
 )
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
 
 LoweringRule = Callable[..., Any]
 Value = Any
@@ -44,7 +47,7 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:
 
 
 def register_lowering(
-    prim,
+    prim: Any,
     rule: LoweringRule,
     platform: str | None = None,
     inline: bool = True,
@@ -81,32 +84,56 @@ def register_lowering(
 # -- building MLIR ---------------------------------------------------------------------------------
 
 
-def aval_to_ir_type(*args):
-    """The MLIR type of an aval, which is the last argument; a module context may come first."""
+def aval_to_ir_type(*args: Any) -> Any:
+    """The MLIR type of an aval, which is the last argument; a module context may come first.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.aval_to_ir_type(gradix.typeof(jnp.ones((2, 3)))))
+        tensor<2x3xf32>
+    """
     return xla_mlir.type_of(args[-1])
 
 
-def aval_to_ir_types(*args) -> tuple:
-    """The result of `aval_to_ir_type` in a tuple."""
+def aval_to_ir_types(*args: Any) -> tuple:
+    """The result of `aval_to_ir_type` in a tuple.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(len(mlir.aval_to_ir_types(gradix.typeof(jnp.ones((2, 3))))))
+        1
+    """
     return (aval_to_ir_type(*args),)
 
 
-def dtype_to_ir_type(dtype):
-    """The MLIR type of an element of this dtype."""
+def dtype_to_ir_type(dtype: DTypeLike) -> Any:
+    """The MLIR type of an element of this dtype.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.dtype_to_ir_type(np.dtype("int8")))
+        i8
+    """
     with xla_mlir.context():
         return ir.Type.parse(element_type(np.dtype(dtype)))
 
 
-def ir_constant(val, *, const_lowering=None, aval=None):
+def ir_constant(val: Any, *, const_lowering: Any = None, aval: Any = None) -> Any:
     """A constant operation at the current insertion point."""
-    array = as_array(val)
+    array: Any = as_array(val)
     host, stablehlo = array.host, xla_mlir.dialect("stablehlo")
     if host.dtype.kind == "c":  # The bindings have no attributes of complex numbers.
         return stablehlo.complex(ir_constant(host.real), ir_constant(host.imag))
     return stablehlo.constant(_elements(host, array.dtype))
 
 
-def ir_constants(val, **options) -> tuple:
+def ir_constants(val: Any, **options: Any) -> tuple:
     """The result of `ir_constant` in a tuple."""
     return (ir_constant(val, **options),)
 
@@ -117,31 +144,65 @@ def _elements(host: np.ndarray, dtype):
         return ir.Attribute.parse(f"{dense(host)} : {tensor_type(make_aval(host.shape, dtype))}")
 
 
-def dense_int_elements(xs):
-    """Integers as a tensor attribute of 64 bits."""
+def dense_int_elements(xs: Any) -> Any:
+    """Integers as a tensor attribute of 64 bits.
+
+    Example:
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.dense_int_elements([1, 2]))
+        dense<[1, 2]> : tensor<2xi64>
+    """
     return ir.DenseElementsAttr.get(np.asarray(xs, np.int64))
 
 
-def dense_int_array(xs):
-    """Integers as an array attribute of 64 bits."""
+def dense_int_array(xs: Any) -> Any:
+    """Integers as an array attribute of 64 bits.
+
+    Example:
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.dense_int_array([1, 2]))
+        array<i64: 1, 2>
+    """
     return ir.DenseI64ArrayAttr.get([int(x) for x in xs])
 
 
-def i32_attr(i: int):
-    """An integer as an attribute of 32 bits."""
+def i32_attr(i: int) -> Any:
+    """An integer as an attribute of 32 bits.
+
+    Example:
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.i32_attr(7))
+        7 : i32
+    """
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), i)
 
 
-def i64_attr(i: int):
-    """An integer as an attribute of 64 bits."""
+def i64_attr(i: int) -> Any:
+    """An integer as an attribute of 64 bits.
+
+    Example:
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.i64_attr(7))
+        7 : i64
+    """
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
 
 
-def ir_attribute(val):
+def ir_attribute(val: Any) -> Any:
     """A Python value or an array as an attribute.
 
     Raises:
         TypeError: there is no attribute for the value.
+
+    Example:
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.ir_attribute(True))
+        true
     """
     if isinstance(val, (bool, np.bool_)):
         return ir.BoolAttr.get(bool(val))
@@ -153,7 +214,8 @@ def ir_attribute(val):
     if isinstance(val, str):
         return ir.StringAttr.get(val)
     if isinstance(val, np.ndarray):
-        return _elements(as_array(val).host, as_array(val).dtype)
+        array: Any = as_array(val)
+        return _elements(array.host, array.dtype)
     if isinstance(val, dict):
         return ir.DictAttr.get({k: ir_attribute(v) for k, v in val.items()})
     if isinstance(val, (list, tuple)):
@@ -164,32 +226,52 @@ def ir_attribute(val):
     )
 
 
-def shape_tensor(ctx, sizes):
+def shape_tensor(ctx: Any, sizes: Any) -> Any:
     """Sizes as a constant vector of int32."""
     return ir_constant(np.asarray(sizes, np.int32))
 
 
-def flatten_ir_values(xs) -> list:
-    """The MLIR values in nested sequences, as a list."""
+def flatten_ir_values(xs: Any) -> list:
+    """The MLIR values in nested sequences, as a list.
+
+    Example:
+        >>> from gradix.interpreters import mlir
+        >>> mlir.flatten_ir_values([("a", "b"), "c"])
+        ['a', 'b', 'c']
+    """
     return flat_values(list(xs))
 
 
-def flatten_ir_types(xs) -> list:
-    """The MLIR types in nested sequences, as a list."""
+def flatten_ir_types(xs: Any) -> list:
+    """The MLIR types in nested sequences, as a list.
+
+    Example:
+        >>> from gradix.interpreters import mlir
+        >>> mlir.flatten_ir_types([("a", "b"), "c"])
+        ['a', 'b', 'c']
+    """
     return [t for x in xs for t in (x if isinstance(x, (list, tuple)) else (x,))]
 
 
-def make_ir_context():
-    """The MLIR context in which XLA's dialects are registered."""
+def make_ir_context() -> Any:
+    """The MLIR context in which XLA's dialects are registered.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.dtype_to_ir_type(np.dtype("float64")))
+        f64
+    """
     return xla_mlir.context()
 
 
-def module_to_string(module, enable_debug_info=None) -> str:
+def module_to_string(module: Any, enable_debug_info: Any = None) -> str:
     """The text of a module."""
     return str(module)
 
 
-def module_to_bytecode(module) -> bytes:
+def module_to_bytecode(module: Any) -> bytes:
     """The module in MLIR's binary form."""
     with io.BytesIO() as output:
         module.operation.write_bytecode(file=output)
@@ -197,23 +279,30 @@ def module_to_bytecode(module) -> bytes:
 
 
 def token_type() -> Any:
-    """The MLIR type of a token that orders side effects; to be called within a context."""
+    """The MLIR type of a token that orders side effects; to be called within a context.
+
+    Example:
+        >>> from gradix.interpreters import mlir
+        >>> with mlir.make_ir_context():
+        ...     print(mlir.token_type())
+        !stablehlo.token
+    """
     return ir.Type.parse("!stablehlo.token")
 
 
 def emit_python_callback(
     ctx: LoweringRuleContext,
     callback: Callable,
-    token,
-    operands,
-    operand_avals,
-    result_avals,
+    token: Any,
+    operands: Any,
+    operand_avals: Any,
+    result_avals: Any,
     *,
     has_side_effect: bool,
     returns_token: bool = True,
     partitioned: bool = False,
-    sharding=None,
-):
+    sharding: Any = None,
+) -> Any:
     """Build a call of a Python function.
 
     Args:

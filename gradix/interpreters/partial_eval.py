@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradix._base.listing import own_names as _own_names
 from gradix._core.array import as_array
 from gradix._core.jaxpr import DebugInfo, Jaxpr, Literal
@@ -14,7 +16,9 @@ from gradix._transforms.staging import (
 )
 
 
-def dce_jaxpr(jaxpr: Jaxpr, used_outputs, instantiate=False) -> tuple[Jaxpr, list[bool]]:
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: Any, instantiate: Any = False
+) -> tuple[Jaxpr, list[bool]]:
     """The program without operations and inputs that its used outputs do not need.
 
     Args:
@@ -24,6 +28,14 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs, instantiate=False) -> tuple[Jaxpr, lis
 
     Returns:
         The program, and for each input whether it is kept.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import partial_eval as pe
+        >>> program = gradix.make_jaxpr(lambda x, y: (x + 1, y * 2))(1.0, 2.0).jaxpr
+        >>> short, used = pe.dce_jaxpr(program, [True, False])
+        >>> [eqn.primitive.name for eqn in short.eqns], used
+        (['add'], [True, False])
     """
     if isinstance(used_outputs, bool):
         used_outputs = [used_outputs] * len(jaxpr.outvars)
@@ -37,12 +49,20 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs, instantiate=False) -> tuple[Jaxpr, lis
 
 
 def dce_jaxpr_consts(
-    jaxpr: Jaxpr, used_outputs, instantiate=False
+    jaxpr: Jaxpr, used_outputs: Any, instantiate: Any = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
     """As `dce_jaxpr`, but constvars that are not needed are dropped too.
 
     Returns:
         The program, for each constvar whether it is kept, and for each input whether it is kept.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import partial_eval as pe
+        >>> program = gradix.make_jaxpr(lambda x, y: (x + 1, y * 2))(1.0, 2.0).jaxpr
+        >>> short, consts, used = pe.dce_jaxpr_consts(program, [False, True])
+        >>> [eqn.primitive.name for eqn in short.eqns], consts, used
+        (['mul'], [], [False, True])
     """
     small, used = dce_jaxpr(jaxpr, used_outputs, instantiate)
     read = {v for e in small.eqns for v in e.invars if type(v) is not Literal} | set(small.outvars)
@@ -84,7 +104,9 @@ class PartialVal(tuple):
         return as_array(self[1]).aval if self[0] is None else self[0]
 
 
-def trace_to_jaxpr_nounits(fun, pvals, instantiate=False) -> tuple[Jaxpr, list[PartialVal], list]:
+def trace_to_jaxpr_nounits(
+    fun: Any, pvals: Any, instantiate: Any = False
+) -> tuple[Jaxpr, list[PartialVal], list]:
     """Run a function on partly known arguments, and trace what depends on the unknown ones.
 
     Args:
@@ -121,7 +143,7 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False) -> tuple[Jaxpr, list[P
     )
 
 
-def trace_to_jaxpr_dynamic(fun, in_avals) -> tuple[Jaxpr, list, list]:
+def trace_to_jaxpr_dynamic(fun: Any, in_avals: Any) -> tuple[Jaxpr, list, list]:
     """The jaxpr of a function of arrays that returns a sequence of arrays.
 
     Args:

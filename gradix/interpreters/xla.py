@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradix._base.listing import own_names as _own_names
@@ -15,7 +17,7 @@ from gradix.core import pytype_aval_mappings as pytype_aval_mappings
 canonicalize_dtype_handlers = ClassRules(converters, np.asarray)
 
 
-def apply_primitive(prim, *args, **params):
+def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     """Apply a primitive to concrete arrays by a program of it alone; an `impl` for `def_impl`."""
     return compiled(prim, [as_array(a) for a in args], params)
 

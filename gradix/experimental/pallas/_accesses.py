@@ -171,7 +171,9 @@ def _unshifted(value, axis: int, shift, size: int):
 # -- combined with what is there -------------------------------------------------------------------
 
 
-def _atomic(name: str, how: Callable | str, what: str) -> Callable[..., Any]:
+def _atomic(
+    name: str, how: Callable | str, what: str, value: int, shown: str
+) -> Callable[..., Any]:
     def atomic(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
         ref, index = _target(x_ref_or_view, idx)
         old = _inside_read(ref, index) if mask is not None else _get(ref, index)
@@ -193,32 +195,66 @@ def _atomic(name: str, how: Callable | str, what: str) -> Callable[..., Any]:
         idx: an index; of elements that it names twice, both updates count.
         val: what to combine with.
         mask: booleans; where false, nothing is read or written.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x_ref, out_ref):
+        ...     out_ref[:] = x_ref[:]
+        ...     pl.{name}(out_ref, 0, {value})
+        >>> two = gradix.ShapeDtypeStruct((2,), "int32")
+        >>> pl.pallas_call(kernel, out_shape=two)(jnp.array([3, 5]))
+        Array({shown}, dtype=int32)
     """
     return atomic
 
 
 _COMBINED: dict[str, Callable] = {"add": jnp.add, "max": jnp.maximum, "min": jnp.minimum}
 
-atomic_add = _atomic("atomic_add", "add", "Add to the elements of a reference at an index")
+atomic_add = _atomic(
+    "atomic_add", "add", "Add to the elements of a reference at an index", 10, "[13,  5]"
+)
 atomic_max = _atomic(
-    "atomic_max", "max", "Raise the elements of a reference at an index to at least a value"
+    "atomic_max",
+    "max",
+    "Raise the elements of a reference at an index to at least a value",
+    4,
+    "[4, 5]",
 )
 atomic_min = _atomic(
-    "atomic_min", "min", "Lower the elements of a reference at an index to at most a value"
+    "atomic_min",
+    "min",
+    "Lower the elements of a reference at an index to at most a value",
+    2,
+    "[2, 5]",
 )
 atomic_and = _atomic(
-    "atomic_and", jnp.bitwise_and, "Combine elements of a reference at an index by bitwise and"
+    "atomic_and",
+    jnp.bitwise_and,
+    "Combine elements of a reference at an index by bitwise and",
+    6,
+    "[2, 5]",
 )
 atomic_or = _atomic(
-    "atomic_or", jnp.bitwise_or, "Combine elements of a reference at an index by bitwise or"
+    "atomic_or",
+    jnp.bitwise_or,
+    "Combine elements of a reference at an index by bitwise or",
+    6,
+    "[7, 5]",
 )
 atomic_xor = _atomic(
-    "atomic_xor", jnp.bitwise_xor, "Combine elements of a reference at an index by exclusive or"
+    "atomic_xor",
+    jnp.bitwise_xor,
+    "Combine elements of a reference at an index by exclusive or",
+    6,
+    "[5, 5]",
 )
 atomic_xchg = _atomic(
     "atomic_xchg",
     lambda old, new: jnp.broadcast_to(new, old.shape),
     "Replace elements of a reference at an index",
+    9,
+    "[9, 5]",
 )
 
 
@@ -227,6 +263,15 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
 
     Raises:
         ValueError: the reference is not to a scalar.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x_ref, out_ref):
+        ...     out_ref[...] = x_ref[...]
+        ...     pl.atomic_cas(out_ref, 3, 8)
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((), "int32"))(jnp.int32(3))
+        Array(8, dtype=int32)
     """
     target, index = _target(ref, None)
     old = _get(target, index)

@@ -280,7 +280,12 @@ def shared_ref(running: Running, value, memory_space: Any = None) -> Any:
 
 
 def debug_barrier() -> None:
-    """Wait for the other threads of the program; there are none here."""
+    """Wait for the other threads of the program; there are none here.
+
+    Example:
+        >>> from gradix.experimental.pallas import triton
+        >>> triton.debug_barrier()
+    """
 
 
 def cdiv(a: Any, b: Any) -> Any:
@@ -297,7 +302,13 @@ def cdiv(a: Any, b: Any) -> Any:
 
 
 def align_to(a: Any, alignment: Any) -> Any:
-    """The least multiple of `alignment` that is not below `a`."""
+    """The least multiple of `alignment` that is not below `a`.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.align_to(13, 8), pl.align_to(16, 8)
+        (16, 16)
+    """
     return cdiv(a, alignment) * alignment
 
 
@@ -323,5 +334,13 @@ def multiple_of(x: Any, values: Any) -> Any:
 
 
 def broadcast_to(a: Any, shape: tuple[int, ...]) -> Any:
-    """The array broadcast to a shape."""
+    """The array broadcast to a shape.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.broadcast_to(jnp.arange(2), (2, 2))
+        Array([[0, 1],
+               [0, 1]], dtype=int32)
+    """
     return jnp.broadcast_to(a, shape)

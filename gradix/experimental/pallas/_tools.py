@@ -64,7 +64,13 @@ def debug_check(condition: Any, message: str) -> None:
 
 
 def debug_checks_enabled() -> bool:
-    """Whether `debug_check` checks."""
+    """Whether `debug_check` checks.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.debug_checks_enabled()
+        False
+    """
     return config.state.jax_pallas_enable_debug_checks
 
 
@@ -107,13 +113,26 @@ def lower_as_mlir(
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
-    """An array that holds what memory holds before it is written: NaN, or the smallest integers."""
+    """An array that holds what memory holds before it is written: NaN, or the smallest integers.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.empty((2,), "float32")
+        Array([nan, nan], dtype=float32)
+    """
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     return undefined(shape, jnp.dtype(dtype))
 
 
 def empty_like(x: Any) -> Any:
-    """A pytree of such arrays, of the shapes and dtypes of another."""
+    """A pytree of such arrays, of the shapes and dtypes of another.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.empty_like(jnp.ones(2))
+        Array([nan, nan], dtype=float32)
+    """
     return tree_map(lambda a: empty(a.shape, a.dtype), x)
 
 
@@ -195,6 +214,13 @@ def dot(
 
     Raises:
         ValueError: an operand is no matrix, or `allow_tf32` and `precision` are both given.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.dot(jnp.ones((2, 3)), jnp.ones((2, 3)), trans_b=True)
+        Array([[3., 3.],
+               [3., 3.]], dtype=float32)
     """
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError(f"`a` and `b` must be 2D arrays, got shapes {a.shape} and {b.shape}.")
@@ -216,7 +242,12 @@ def reciprocal(x: Any, *, approx: bool = False, full_range: bool = True) -> Any:
 
 
 def delay(nanos: Any) -> None:
-    """Wait on the device; it has no effect here."""
+    """Wait on the device; it has no effect here.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.delay(10)
+    """
 
 
 # -- semaphores ------------------------------------------------------------------------------------

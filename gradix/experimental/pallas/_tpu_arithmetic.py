@@ -24,6 +24,12 @@ def roll(
 
     Raises:
         ValueError: one of `stride` and `stride_axis` is given alone.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.roll(jnp.arange(4), 1, 0)
+        Array([3, 0, 1, 2], dtype=int32)
     """
     if (stride is None) != (stride_axis is None):
         raise ValueError("roll: stride and stride_axis must be given together.")
@@ -84,7 +90,14 @@ def unpack_elementwise(x: Any, *, index: int, packed_dtype: Any, unpacked_dtype:
 
 
 def to_pallas_key(key: Any) -> Any:
-    """A key for kernels; every key of `random` is one here."""
+    """A key for kernels; every key of `random` is one here.
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.to_pallas_key(random.key(0)) == random.key(0)
+        Array(True, dtype=bool)
+    """
     return key
 
 
@@ -138,5 +151,12 @@ def trace_value(label: str, value: Any) -> None:
 
 
 def with_memory_space_constraint(x: Any, memory_space: Any) -> Any:
-    """The array in a memory space; all are one here."""
+    """The array in a memory space; all are one here.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.with_memory_space_constraint(jnp.arange(2), pltpu.VMEM)
+        Array([0, 1], dtype=int32)
+    """
     return x

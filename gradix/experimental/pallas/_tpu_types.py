@@ -198,7 +198,13 @@ def reset_tpu_interpret_mode_state() -> None:
 
 
 def is_tpu_device() -> bool:
-    """Whether the default device is a TPU."""
+    """Whether the default device is a TPU.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.is_tpu_device()
+        False
+    """
     return False
 
 

@@ -4,6 +4,8 @@ Memory spaces, semaphores and copies are simulated on one device: a copy is made
 What reaches other devices, and what stands for instructions of a TPU, is refused.
 """
 
+from typing import Any as _Any
+
 from gradix._base.listing import listing as _listing
 from gradix.experimental.pallas._accesses import load as _load, store as _store
 from gradix.experimental.pallas._copies import (
@@ -79,12 +81,12 @@ VMEM, VMEM_SHARED, SMEM = MemorySpace.VMEM, MemorySpace.VMEM_SHARED, MemorySpace
 CMEM, SEMAPHORE, HBM = MemorySpace.CMEM, MemorySpace.SEMAPHORE, MemorySpace.HBM
 
 
-def load(ref, *, mask=None):
+def load(ref: _Any, *, mask: _Any = None) -> _Any:
     """The elements of a reference, or of a part of one; where the mask is false, zeros."""
     return _load(ref, mask=mask)
 
 
-def store(ref, val, *, mask=None) -> None:
+def store(ref: _Any, val: _Any, *, mask: _Any = None) -> None:
     """Write the elements of a reference, or of a part of one, where the mask is true."""
     _store(ref, None, val, mask=mask)
 

@@ -1,6 +1,7 @@
 """Names for kernels written for Triton, which run on any platform here, by XLA's own code."""
 
 import dataclasses as _dataclasses
+from typing import Any as _Any
 
 from gradix import numpy as _jnp
 from gradix._base.listing import listing as _listing
@@ -28,27 +29,50 @@ class CompilerParams:
     num_stages: int | None = None
 
 
-def load(ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=None, volatile=False):
+def load(
+    ref: _Any,
+    *,
+    mask: _Any = None,
+    other: _Any = None,
+    cache_modifier: _Any = None,
+    eviction_policy: _Any = None,
+    volatile: _Any = False,
+) -> _Any:
     """The elements of a reference, or of a part of one; where the mask is false, `other` or 0."""
     return _load(ref, mask=mask, other=other)
 
 
-def store(ref, val, *, mask=None, eviction_policy=None) -> None:
+def store(ref: _Any, val: _Any, *, mask: _Any = None, eviction_policy: _Any = None) -> None:
     """Write the elements of a reference, or of a part of one, where the mask is true."""
     _store(ref, None, val, mask=mask)
 
 
-def approx_tanh(x):
-    """The hyperbolic tangent; an approximation is allowed, but not needed here."""
+def approx_tanh(x: _Any) -> _Any:
+    """The hyperbolic tangent; an approximation is allowed, but not needed here.
+
+    Example:
+        >>> from gradix.experimental.pallas import triton
+        >>> triton.approx_tanh(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
     return _jnp.tanh(x)
 
 
-def max_contiguous(x, values):
-    """`x`, with the promise that its elements are neighbours, which is not needed here."""
+def max_contiguous(x: _Any, values: _Any) -> _Any:
+    """`x`, with the promise that its elements are neighbours, which is not needed here.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas import triton
+        >>> triton.max_contiguous(jnp.arange(3), 3)
+        Array([0, 1, 2], dtype=int32)
+    """
     return x
 
 
-def elementwise_inline_asm(asm, *, args, constraints, pack, result_shape_dtypes):
+def elementwise_inline_asm(
+    asm: _Any, *, args: _Any, constraints: _Any, pack: _Any, result_shape_dtypes: _Any
+) -> _Any:
     """Assembly of a GPU, which XLA cannot compile.
 
     Raises:

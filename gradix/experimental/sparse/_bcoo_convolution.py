@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from gradix import lax, numpy as jnp
 from gradix._ops.window_padding import dilated, padtype_to_pads
 from gradix.experimental.sparse._array import JAXSparse
@@ -10,21 +12,27 @@ from gradix.experimental.sparse._bcoo_storage import bcoo_fromdense
 from gradix.experimental.sparse._layout import elements_of
 from gradix.numpy.promotion import promote_dtypes
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.sharding import PartitionSpec
+    from gradix._ops.precision import PrecisionLike
+
 
 def bcoo_conv_general_dilated(
-    lhs,
-    rhs,
+    lhs: Any,
+    rhs: Any,
     *,
-    window_strides,
-    padding,
-    lhs_dilation=None,
-    rhs_dilation=None,
-    dimension_numbers=None,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision=None,
-    preferred_element_type=None,
-    out_sharding=None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
 ) -> BCOO:
     """The convolution of two sparse arrays, which has an element for each pair of theirs.
 

@@ -91,7 +91,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 
 def bcoo_broadcast_in_dim(
-    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None
+    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCOO:
     """The array repeated along new axes and axes of size 1; see `lax.broadcast_in_dim`.
 
@@ -257,7 +257,11 @@ def _padded(x, count: int, axis: int, fill):
 
 
 def bcoo_reshape(
-    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding=None
+    mat: BCOO,
+    *,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    sharding: Any = None,
 ) -> BCOO:
     """The array in another shape, where axes of one kind stay together; see `lax.reshape`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +30,13 @@ from gradix.experimental.sparse._layout import (
 )
 from gradix.numpy.promotion import raise_rank
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.operators import Array
+    from gradix._core.sharding import PartitionSpec
+    from gradix._ops.precision import PrecisionLike
+
 # With more pairs of elements than this, concrete indices are matched on the host.
 _MANY_PAIRS = 1 << 16
 
@@ -53,8 +61,14 @@ def canonical_numbers(name: str, lhs, rhs, dimension_numbers) -> tuple:
 
 
 def bcoo_dot_general(
-    lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None
-):
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Any:
     """A contraction of two arrays, at least one of them sparse; see `lax.dot_general`.
 
     Args:
@@ -195,8 +209,16 @@ def _matching(a: np.ndarray, b: np.ndarray) -> tuple:
     return first, order[np.repeat(low, counts) + within]
 
 
-def matmul(lhs, rhs):
-    """`lhs @ rhs` as by `numpy.matmul`, where at least one operand is sparse."""
+def matmul(lhs: Any, rhs: Any) -> Any:
+    """`lhs @ rhs` as by `numpy.matmul`, where at least one operand is sparse.
+
+    Example:
+        >>> from gradix.experimental import sparse
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.sparse import bcoo
+        >>> bcoo.matmul(sparse.eye(2), jnp.ones((2, 3))).shape
+        (2, 3)
+    """
     lhs, rhs = [x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (lhs, rhs)]
     if not lhs.ndim or not rhs.ndim:
         raise ValueError(
@@ -224,7 +246,7 @@ def _stacked(x, lead):
     )
 
 
-def bcoo_multiply_dense(sp_mat: BCOO, v):
+def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     """The data of the elementwise product with an ordinary array `v`, which is broadcast.
 
     Raises:
@@ -296,7 +318,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     )
 
 
-def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
+def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Array:
     """A contraction of two ordinary arrays, computed only for the elements at `indices`.
 
     Args:

@@ -146,14 +146,14 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
 def bcoo_gather(
     operand: BCOO,
-    start_indices,
-    dimension_numbers,
+    start_indices: Any,
+    dimension_numbers: Any,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    mode=None,
-    fill_value=None,
+    mode: Any = None,
+    fill_value: Any = None,
 ) -> BCOO:
     """Windows of the array at the given index vectors, as a BCOO array; see `lax.gather`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +24,12 @@ from gradix.experimental.sparse._layout import (
 from gradix.experimental.sparse.util import SparseEfficiencyError, SparseEfficiencyWarning
 from gradix.numpy.promotion import raise_rank
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
+    from gradix._core.operators import Array
 
-def bcoo_todense(mat: BCOO):
+
+def bcoo_todense(mat: BCOO) -> Array:
     """The ordinary array of a BCOO array; elements of equal indices are added.
 
     Example:
@@ -49,7 +54,12 @@ def bcoo_todense(mat: BCOO):
 
 
 def bcoo_fromdense(
-    mat, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype=jnp.int32
+    mat: Any,
+    *,
+    nse: int | None = None,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    index_dtype: DTypeLike = jnp.int32,
 ) -> BCOO:
     """The nonzero elements of an ordinary array, as a BCOO array.
 
@@ -109,7 +119,7 @@ def _nonzero_rows(mask, nse: int):
     return vmap(lambda row: jnp.nonzero(row, size=nse, fill_value=total)[0])(mask)
 
 
-def bcoo_extract(sparr: BCOO, arr, *, assume_unique: bool | None = None) -> BCOO:
+def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
     """A sparse array with the indices of `sparr` and the elements of `arr` at these indices.
 
     Args:
@@ -262,6 +272,14 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
     Args:
         mat: the array.
         nse: how many elements to store, as for `bcoo_sum_duplicates`.
+
+    Example:
+        >>> from gradix.experimental import sparse
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.sparse import bcoo
+        >>> x = sparse.BCOO((jnp.array([1.0, 0.0]), jnp.array([[0], [1]])), shape=(3,))
+        >>> x.nse, bcoo.bcoo_eliminate_zeros(x).nse
+        (2, 1)
     """
     data, indices = whole_parts(mat)
     is_zero = data == 0

@@ -16,7 +16,15 @@ from gradix.experimental.sparse.bcsr import BCSR
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether `x` is a sparse array."""
+    """Whether `x` is a sparse array.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> from gradix.experimental.sparse.ad import is_sparse
+        >>> is_sparse(sparse.eye(3)), is_sparse(jnp.eye(3))
+        (True, False)
+    """
     return isinstance(x, JAXSparse)
 
 
@@ -58,7 +66,7 @@ def _chosen(name: str, argnums, args) -> tuple[tuple[int, ...], bool]:
 
 
 def value_and_grad(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwargs
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: Any = False, **kwargs: Any
 ) -> Callable[..., tuple[Any, Any]]:
     """A function that gives the value and gradient of `fun`, whose arguments may be sparse.
 
@@ -100,7 +108,9 @@ def value_and_grad(
     return of_value_and_grad
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwargs) -> Callable:
+def grad(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: Any = False, **kwargs: Any
+) -> Callable:
     """A function that gives the gradient of `fun`, whose arguments may be sparse.
 
     The gradient with respect to a sparse array is a sparse array with the same indices. The
@@ -171,7 +181,7 @@ def _in_rows(x, jacobian):
 
 
 def jacfwd(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable:
     """A function that gives the Jacobian of `fun` by forward mode; arguments may be sparse.
 
@@ -198,7 +208,7 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable:
     """A function that gives the Jacobian of `fun` by reverse mode; arguments as for `jacfwd`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
@@ -16,10 +16,14 @@ from gradix.experimental.sparse.coo import COO
 from gradix.experimental.sparse.csr import CSC, CSR
 from gradix.experimental.sparse.transform import TODENSE, is_sparsifying
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike, Shape
+    from gradix._core.operators import Array
+
 _FORMATS: dict[str, Any] = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, "csc": CSC}
 
 
-def todense(arr: Any):
+def todense(arr: Any) -> Array:
     """The ordinary array of a sparse one; other values are returned unchanged.
 
     Inside a function given to `sparsify`, it marks where an ordinary array is wanted.
@@ -40,7 +44,13 @@ def todense(arr: Any):
     return arr
 
 
-def empty(shape, dtype=None, index_dtype="int32", sparse_format: str = "bcoo", **kwds: Any):
+def empty(
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    index_dtype: DTypeLike = "int32",
+    sparse_format: str = "bcoo",
+    **kwds: Any,
+) -> Any:
     """A sparse array of zeros.
 
     Args:
@@ -64,11 +74,11 @@ def eye(
     N: int,
     M: int | None = None,
     k: int = 0,
-    dtype=None,
-    index_dtype="int32",
+    dtype: DTypeLike | None = None,
+    index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo",
     **kwds: Any,
-):
+) -> Any:
     """A sparse matrix of shape (N, M) with ones on a diagonal.
 
     Args:

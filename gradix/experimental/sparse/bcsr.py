@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,13 @@ from gradix.experimental.sparse._bcoo_storage import (
 )
 from gradix.experimental.sparse._layout import in_bounds, whole_parts
 from gradix.experimental.sparse.util import SparseInfo
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
+    from gradix._core.named_sharding import NamedSharding
+    from gradix._core.operators import Array
+    from gradix._core.sharding import PartitionSpec
+    from gradix._ops.precision import PrecisionLike
 
 _parts = _lazy_module("gradix.experimental.sparse._parts")
 
@@ -301,7 +308,12 @@ def _rows(mat: BCSR):
 
 
 def bcsr_fromdense(
-    mat, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype=jnp.int32
+    mat: Any,
+    *,
+    nse: int | None = None,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    index_dtype: DTypeLike = jnp.int32,
 ) -> BCSR:
     """The nonzero elements of an array as a BCSR array; arguments as for `bcoo_fromdense`.
 
@@ -325,7 +337,7 @@ def bcsr_fromdense(
     )
 
 
-def bcsr_todense(mat: BCSR):
+def bcsr_todense(mat: BCSR) -> Array:
     """The ordinary array of the sparse one.
 
     Example:
@@ -337,7 +349,7 @@ def bcsr_todense(mat: BCSR):
     return mat.to_bcoo().todense()
 
 
-def bcsr_extract(indices, indptr, mat):
+def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
     """The elements of an ordinary array at the given indices, of shape (*batch, nse, *dense).
 
     Args:
@@ -358,8 +370,14 @@ def bcsr_extract(indices, indptr, mat):
 
 
 def bcsr_dot_general(
-    lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None
-):
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Any:
     """A contraction of a BCSR array and an ordinary one, as an ordinary array.
 
     Args:
@@ -417,26 +435,60 @@ def _product(mat: BCSR, dense):
 
 
 def bcsr_broadcast_in_dim(
-    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCSR:
-    """The array repeated along new axes and axes of size 1; see `bcoo_broadcast_in_dim`."""
+    """The array repeated along new axes and axes of size 1; see `bcoo_broadcast_in_dim`.
+
+    Example:
+        >>> from gradix.experimental import sparse
+        >>> import gradix.numpy as jnp
+        >>> x = sparse.BCSR.fromdense(jnp.eye(2))
+        >>> sparse.bcsr_broadcast_in_dim(x, shape=(3, 2, 2), broadcast_dimensions=(1, 2)).shape
+        (3, 2, 2)
+    """
     return BCSR.from_bcoo(
         bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
     )
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """The concatenation of arrays along the axis `dimension`; see `bcoo_concatenate`."""
+    """The concatenation of arrays along the axis `dimension`; see `bcoo_concatenate`.
+
+    Example:
+        >>> from gradix.experimental import sparse
+        >>> import gradix.numpy as jnp
+        >>> x = sparse.BCSR.fromdense(jnp.eye(2))
+        >>> sparse.bcsr_concatenate([x, x], dimension=0).todense().shape
+        (4, 2)
+    """
     return BCSR.from_bcoo(bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension))
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """The same array with sorted, unique indices; `nse` as for `bcoo_sum_duplicates`."""
+    """The same array with sorted, unique indices; `nse` as for `bcoo_sum_duplicates`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> x = sparse.BCSR((jnp.array([1.0, 2.0]), jnp.array([0, 0]), jnp.array([0, 2])), shape=(1, 3))
+        >>> y = sparse.bcsr_sum_duplicates(x)
+        >>> y.nse, y.todense()
+        (1, Array([[3., 0., 0.]], dtype=float32))
+    """
     return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse))
 
 
 def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
-    """The same array with sorted, unique indices and without elements that are zero."""
+    """The same array with sorted, unique indices and without elements that are zero.
+
+    Example:
+        >>> from gradix.experimental import sparse
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.sparse import bcsr
+        >>> x = sparse.BCSR((jnp.array([1.0, 0.0]), jnp.array([0, 1]), jnp.array([0, 2])), shape=(1, 3))
+        >>> x.nse, bcsr.bcsr_eliminate_zeros(x).nse
+        (2, 1)
+    """
     return BCSR.from_bcoo(bcoo_eliminate_zeros(mat.to_bcoo(), nse))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from gradix.experimental.sparse._array import as_arrays
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_storage import bcoo_fromdense
 from gradix.experimental.sparse._matrices import Matrix, check_rank, product
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
+    from gradix._core.operators import Array
 
 _parts = _lazy_module("gradix.experimental.sparse._parts")
 
@@ -116,7 +120,7 @@ def _check_matrix(name: str, shape) -> None:
         )
 
 
-def coo_fromdense(mat, *, nse: int | None = None, index_dtype=jnp.int32) -> COO:
+def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = jnp.int32) -> COO:
     """The nonzero elements of an ordinary matrix, as a COO matrix.
 
     Args:
@@ -136,7 +140,7 @@ def coo_fromdense(mat, *, nse: int | None = None, index_dtype=jnp.int32) -> COO:
     )
 
 
-def coo_todense(mat: COO):
+def coo_todense(mat: COO) -> Array:
     """The ordinary array of the matrix.
 
     Example:
@@ -148,7 +152,7 @@ def coo_todense(mat: COO):
     return mat.todense()
 
 
-def coo_matvec(mat: COO, v, transpose: bool = False):
+def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
     """The product of a matrix, or of its transpose, and a vector `v`.
 
     Example:
@@ -160,7 +164,7 @@ def coo_matvec(mat: COO, v, transpose: bool = False):
     return product(mat, v, transpose)
 
 
-def coo_matmat(mat: COO, B, *, transpose: bool = False):
+def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Array:
     """The product of a matrix, or of its transpose, and an ordinary matrix `B`.
 
     Example:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gradix import numpy as jnp
@@ -13,6 +15,10 @@ from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_storage import bcoo_fromdense
 from gradix.experimental.sparse._matrices import Matrix, check_rank, product
 from gradix.experimental.sparse.bcsr import BCSR
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike
+    from gradix._core.operators import Array
 
 _parts = _lazy_module("gradix.experimental.sparse._parts")
 
@@ -134,7 +140,7 @@ def _check_axes(axes) -> None:
         raise NotImplementedError(f"transpose: axes must be None or (1, 0), got {axes}.")
 
 
-def csr_fromdense(mat, *, nse: int | None = None, index_dtype=np.int32) -> CSR:
+def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
     """The nonzero elements of an ordinary matrix, as a CSR matrix.
 
     Args:
@@ -151,7 +157,7 @@ def csr_fromdense(mat, *, nse: int | None = None, index_dtype=np.int32) -> CSR:
     return CSR._of(bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype))
 
 
-def csr_todense(mat: CSR):
+def csr_todense(mat: CSR) -> Array:
     """The ordinary array of the matrix.
 
     Example:
@@ -163,7 +169,7 @@ def csr_todense(mat: CSR):
     return mat.todense()
 
 
-def csr_matvec(mat: CSR, v, transpose: bool = False):
+def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
     """The product of a matrix, or of its transpose, and a vector `v`.
 
     Example:
@@ -175,7 +181,7 @@ def csr_matvec(mat: CSR, v, transpose: bool = False):
     return product(mat, v, transpose)
 
 
-def csr_matmat(mat: CSR, B, *, transpose: bool = False):
+def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:
     """The product of a matrix, or of its transpose, and an ordinary matrix `B`.
 
     Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from gradix._ops.linalg.sparse_product import sparse_product as _sparse_product
 from gradix.experimental.sparse._array import JAXSparse as _JAXSparse
 from gradix.experimental.sparse.bcsr import BCSR as _BCSR, _rows
 
+if TYPE_CHECKING:
+    from gradix._core.operators import Array
+
 _scipy = _lazy_module("scipy.sparse.linalg")
 _matrices = _lazy_module("scipy.sparse")
 
@@ -22,7 +26,9 @@ _matrices = _lazy_module("scipy.sparse")
 # -- systems of equations --------------------------------------------------------------------------
 
 
-def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
+def spsolve(
+    data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-06, reorder: Any = 1
+) -> Array:
     """The solution x of `A x = b`, for a matrix by compressed rows; SuperLU factors it on the host.
 
     Args:
@@ -114,7 +120,7 @@ def _by_factors(matrix, b, trans: str) -> np.ndarray:
 # -- eigenvalues -----------------------------------------------------------------------------------
 
 
-def lobpcg_standard(A, X, m: int = 100, tol=None):
+def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> Any:
     """The largest eigenvalues of a symmetric matrix and their eigenvectors, by products with it.
 
     It is the locally optimal block preconditioned conjugate gradient method of A. Knyazev, SIAM J.

@@ -14,7 +14,7 @@ from gradix.experimental.sparse._layout import taken_apart
 
 
 def random_bcoo(
-    key,
+    key: Any,
     shape: Sequence[int],
     *,
     dtype: Any = jnp.float64,

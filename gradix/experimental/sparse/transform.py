@@ -32,7 +32,21 @@ _tracing = _Tracing()
 
 
 def is_sparsifying() -> bool:
-    """Whether a function is being traced by `sparsify`."""
+    """Whether a function is being traced by `sparsify`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> from gradix.experimental.sparse import transform
+        >>> seen = []
+        >>> @sparse.sparsify
+        ... def f(x):
+        ...     seen.append(transform.is_sparsifying())
+        ...     return x
+        >>> _ = f(jnp.ones(2))
+        >>> seen, transform.is_sparsifying()
+        ([True], False)
+    """
     return _tracing.depth > 0
 
 
@@ -88,7 +102,7 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
     return sparsified_function
 
 
-def sparsified(function: Callable, *args, **kwargs) -> Callable:
+def sparsified(function: Callable, *args: Any, **kwargs: Any) -> Callable:
     """`sparsify` of a function of one array, whose further arguments are given here."""
     return sparsify(lambda x: function(x, *args, **kwargs))
 
@@ -96,7 +110,7 @@ def sparsified(function: Callable, *args, **kwargs) -> Callable:
 # -- evaluation of programs ------------------------------------------------------------------------
 
 
-def evaluate(closed: ClosedJaxpr, args) -> list:
+def evaluate(closed: ClosedJaxpr, args: Any) -> list:
     """The results of a program, some of whose arguments are sparse."""
     return fold(closed.jaxpr, closed.consts, args, _apply)
 

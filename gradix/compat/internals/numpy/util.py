@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradix import lax
 from gradix._core import dtypes
 from gradix.numpy.promotion import (
@@ -23,5 +25,5 @@ def promote_dtypes_inexact(*args) -> list:
 def promote_dtypes_complex(*args) -> list:
     """As `promote_dtypes`, in the complex dtype that holds them."""
     xs = promote_dtypes_inexact(*args)
-    dtype = dtypes.joined_dtype(xs[0].dtype, "complex64") if xs else None
+    dtype: Any = dtypes.joined_dtype(xs[0].dtype, "complex64") if xs else None
     return [lax.convert_element_type(x, dtype) for x in xs]
