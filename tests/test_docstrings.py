@@ -1,5 +1,6 @@
 """What the docstrings of public functions say: the value, every argument, what is returned where one line cannot tell, what is raised."""
 import ast
+import doctest
 import importlib
 import inspect
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gradix
+from docs.site import public
 
 PACKAGE = Path(gradix.__file__).parent
 FACES = ("gradix", "gradix.numpy", "gradix.numpy.linalg", "gradix.numpy.fft", "gradix.lax", "gradix.lax.linalg", "gradix.random",
@@ -74,6 +76,63 @@ def lacking(function) -> list[str]:
 def test_public_docstrings_say_what_they_should():
     found = {f"{name}: {section}" for name, f in public_functions().items() for section in lacking(f)}
     assert found == set(), "say these in the docstrings"
+
+
+# Public functions, classes and exceptions whose docstring has no example: most are types of other packages, such as NumPy's, and
+# what only accelerators, several processes or other libraries can run. It only gets smaller.
+MOST_WITHOUT_EXAMPLE = 249
+SHORT = {"jnp": "gradix.numpy"}
+
+
+def most_used() -> list[str]:
+    """The functions that at least half of the code bases use whose names were counted, under their own paths."""
+    found = []
+    for line in (Path(__file__).parent / "data/library_names.txt").read_text(encoding="utf-8").splitlines():
+        count, _, names = line.partition(": ")
+        for name in names.split() if count.isdigit() and int(count) >= 18 else ():
+            known = public.names().get(name.replace("jax", "gradix", 1))
+            if known and known.home not in found and (known.kind == "function" or known.kind == "value" and callable(known.value)):
+                found.append(known.home)
+    return found
+
+
+def shown(text: str) -> int:
+    """How many lines of the examples give something."""
+    return sum(bool(e.want) for e in doctest.DocTestParser().get_examples(text))
+
+
+def resolved(name: str) -> bool:
+    head, _, rest = name.partition(".")
+    return any(path in public.names() for path in (name, f"gradix.{name}", f"{SHORT.get(head, '?')}.{rest}"))
+
+
+@pytest.mark.parametrize("path", most_used())
+def test_the_most_used_have_a_second_example_and_say_what_to_see_also(path):
+    text = public.docstring(public.names()[path])
+    assert shown(text) >= 2, "give a second example"
+    also = re.search(r"^See also:\n((?:    .*\n?)+)", text, re.MULTILINE)
+    assert also, "say what to see also"
+    names = re.findall(r"`([^`]+)`", also[1])
+    assert len(names) >= 3 and [n for n in names if not resolved(n)] == []
+
+
+def test_fifty_functions_are_the_most_used():
+    assert 50 <= len(most_used()) <= 60
+
+
+def test_what_has_no_example_gets_less():
+    without = [path for path, name in public.names().items() if path == name.home and name.kind in ("function", "class", "exception")
+               and ">>> " not in public.docstring(name)]
+    assert len(without) <= MOST_WITHOUT_EXAMPLE, f"give examples to what is new among {without}"
+
+
+def test_each_see_also_names_what_there_is():
+    wrong = {}
+    for path, name in public.names().items():
+        also = re.search(r"^See also:\n((?:    .*\n?)+)", public.docstring(name) if path == name.home else "", re.MULTILINE)
+        if also and (lost := [n for n in re.findall(r"`([^`]+)`", also[1]) if not resolved(n)]):
+            wrong[path] = lost
+    assert wrong == {}
 
 
 def test_the_surface_is_as_large_as_it_seems():

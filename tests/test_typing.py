@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gradix
+from docs.site import public
 from tests import typical_programs
 
 PACKAGE = Path(gradix.__file__).parent
@@ -18,6 +19,7 @@ INTERFACE = PACKAGE / "_core/array_interface.pyi"
 # Members of `Array` itself, and what only the package uses.
 OWN = {"shape", "dtype", "ndim", "size", "weak_type", "itemsize", "nbytes", "aval", "_committed", "__len__", "__setitem__",
        "__delitem__", "__copy__", "__deepcopy__", "__init_subclass__", "__dir__"}
+MOST_OPEN = 780                     # parameters of public functions that take any object
 PROGRAM = """
 import gradix
 import gradix.numpy as jnp
@@ -32,6 +34,86 @@ step: Array = gradix.jit(gradix.grad(loss))(w, x)
 shape: tuple = step.shape
 number: float = float(step[0])
 text: str = step.astype(jnp.float32)
+"""
+
+# Each line is a mistake that a checker has to find before the program runs.
+WRONG = """
+import functools
+import gradix
+import gradix.numpy as jnp
+from gradix import Array, lax, nn, random
+
+def loss(w: Array, x: Array, scale: float = 1.0) -> Array:
+    return scale * ((x @ w - 1.0) ** 2).mean()
+
+@gradix.jit
+def step(w: Array, x: Array) -> Array:
+    return w - 0.1 * gradix.grad(loss)(w, x)
+
+@functools.partial(gradix.jit, static_argnames="n")
+def power(x: Array, *, n: int) -> Array:
+    return x ** n
+
+class Model:
+    @gradix.jit
+    def __call__(self, x: Array) -> Array:
+        return x
+
+w, x, key, model = jnp.zeros(2), jnp.ones((3, 2)), random.key(0), Model()
+step(w, "oops")                                  # wrong
+step(w)                                          # wrong
+step(w, x, x)                                    # wrong
+step(w, x).no_such_member                        # wrong
+gradix.jit(loss)(w, "oops")                      # wrong
+gradix.jit(loss, donate_argnums=0)(w, "oops")    # wrong
+gradix.jit(loss, donate_argnum=0)(w, x)          # wrong
+gradix.grad(loss)(w, "oops")                     # wrong
+gradix.grad(loss)(w, x, scal=2.0)                # wrong
+gradix.value_and_grad(loss)(w, "oops")           # wrong
+gradix.vmap(loss, (None, 0))(w)                  # wrong
+gradix.vmap(gradix.grad(loss))(w, "oops")        # wrong
+gradix.checkpoint(loss)(w, "oops")               # wrong
+gradix.hessian(loss)(w, "oops")                  # wrong
+model("oops")                                    # wrong
+jnp.sum("abc")                                   # wrong
+jnp.sum([1, 2])                                  # wrong
+jnp.sum(x, axis="rows")                          # wrong
+jnp.mean(x, keepdims=0.5)                        # wrong
+jnp.sin("abc")                                   # wrong
+jnp.add(x, "abc")                                # wrong
+jnp.add(x)                                       # wrong
+jnp.maximum(x, None)                             # wrong
+jnp.less(x, "abc")                               # wrong
+jnp.zeros("3")                                   # wrong
+jnp.ones((2, 2.5))                               # wrong
+jnp.zeros(3, dtype=32)                           # wrong
+jnp.reshape(x, "6")                              # wrong
+jnp.concatenate(3)                               # wrong
+jnp.stack(["a", "b"])                            # wrong
+jnp.clip(x, "low", 1.0)                          # wrong
+jnp.dot(x, [1, 2])                               # wrong
+jnp.linalg.inv("abc")                            # wrong
+jnp.take(x, "abc")                               # wrong
+jnp.argmax(x, axis=(0, 1))                       # wrong
+lax.add(x, "abc")                                # wrong
+lax.dot_general(x, x, 3)                         # wrong
+lax.reshape(x, "6")                              # wrong
+nn.relu("abc")                                   # wrong
+nn.softmax(x, axis="rows")                       # wrong
+nn.one_hot(x, "ten")                             # wrong
+random.normal(0, (3,))                           # wrong
+random.normal(key, "3")                          # wrong
+random.split(key, "2")                           # wrong
+random.uniform(key, (3,), minval="0")            # wrong
+random.gamma(key)                                # wrong
+x + "abc"                                        # wrong
+x @ None                                         # wrong
+x < "abc"                                        # wrong
+x.sum(axis="rows")                               # wrong
+x.astype(32)                                     # wrong
+x.dot("abc")                                     # wrong
+x.mean(out=x)                                    # wrong
+power(x, n="two")                                # wrong too where `partial` is understood
 """
 
 
@@ -85,13 +167,22 @@ def _programs(folder: Path) -> list[str]:
 
 def test_programs_of_users_are_checked(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "wrong.py").write_text(WRONG)
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--follow-imports=silent", "--check-untyped-defs",
-               "--no-implicit-reexport", "--cache-dir", str(tmp_path / "cache"), "program.py", *_programs(tmp_path)]
+               "--no-implicit-reexport", "--cache-dir", str(tmp_path / "cache"), "program.py", "wrong.py", *_programs(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path,
                           env={"MYPYPATH": str(PACKAGE.parent), "PATH": ""})
-    lines = done.stdout.splitlines()
+    told = [line for line in done.stdout.splitlines() if ": error: " in line]
+    lines = [line for line in told if not line.startswith("wrong.py:")]
     assert len(lines) == 1, done.stdout + done.stderr
     assert lines[0].startswith("program.py:") and 'expression has type "Array", variable has type "str"' in lines[0]
+    found = {int(line.split(":")[1]) for line in told if line.startswith("wrong.py:")}
+    assert _mistakes() <= found <= _mistakes("# wrong"), done.stdout
+
+
+def _mistakes(mark: str = "# wrong\n") -> set[int]:
+    """The lines of WRONG that bear the mark."""
+    return {i for i, line in enumerate(WRONG.splitlines(keepends=True), 1) if mark in line}
 
 
 def test_typical_programs_run():
@@ -103,14 +194,35 @@ def test_programs_of_users_are_checked_by_pyright(tmp_path):
     pytest.importorskip("basedpyright")
     _programs(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "wrong.py").write_text(WRONG)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
     packages = next((tmp_path / "env").glob("lib/python*/site-packages"))
     for package in (PACKAGE, Path(np.__file__).parent):            # as installed: pyright then asks what a package exports
         (packages / package.name).symlink_to(package)
     (tmp_path / "pyrightconfig.json").write_text(
-        '{"include": ["program.py", "typical_programs.py", "names.py"], "typeCheckingMode": "standard"}')
+        '{"include": ["program.py", "wrong.py", "typical_programs.py", "names.py"], "typeCheckingMode": "standard"}')
     done = subprocess.run([sys.executable, "-m", "basedpyright", "-p", ".", "--outputjson", "--pythonpath",
                            str(tmp_path / "env" / "bin" / "python")], capture_output=True, text=True, timeout=300, cwd=tmp_path)
     told = json.loads(done.stdout)["generalDiagnostics"]
-    wrong, = [t for t in told if t["severity"] == "error"]          # the last line of PROGRAM
+    errors = [t for t in told if t["severity"] == "error"]
+    wrong, = [t for t in errors if not t["file"].endswith("wrong.py")]          # the last line of PROGRAM
     assert wrong["file"].endswith("program.py") and '"Array" is not assignable to "str"' in wrong["message"], told
+    found = {t["range"]["start"]["line"] + 1 for t in errors if t["file"].endswith("wrong.py")}
+    assert _mistakes() <= found <= _mistakes("# wrong"), errors
+
+
+def test_each_parameter_of_a_public_function_has_a_type():
+    """And each result, unless overloads tell it: `jit`, `jvp`, `vjp`, `linearize`."""
+    lacking, results, open_ones, seen = [], [], 0, 0
+    for path, name in public.names().items():
+        if name.kind != "function" or path != name.home or public.source_of(name.value) is None:
+            continue
+        signature = inspect.signature(inspect.unwrap(name.value))
+        parameters = signature.parameters.values()
+        lacking += [f"{path}({p.name})" for p in parameters if p.annotation is p.empty]
+        results += [path] if signature.return_annotation is signature.empty else []
+        open_ones += sum(str(p.annotation) == "Any" for p in parameters)
+        seen += len(parameters)
+    assert lacking == []
+    assert set(results) <= {"gradix.jit", "gradix.jvp", "gradix.linearize", "gradix.vjp"}
+    assert seen > 4000 and open_ones <= MOST_OPEN, open_ones

@@ -1,5 +1,6 @@
 """Options: values, checks, overrides by thread, and what traces depend on."""
 import asyncio
+import doctest
 import json
 import os
 import subprocess
@@ -90,7 +91,9 @@ def test_context_managers_override_and_put_back(name):
     else:
         with pytest.raises(TypeError, match="needs an argument"):
             setting()
-    assert setting.__doc__ and option in repr(setting)
+    assert option in repr(setting)
+    example = doctest.DocTestParser().get_doctest(setting.__doc__, {}, name, None, None)
+    assert doctest.DocTestRunner().run(example) == (0, 2)
 
 
 @pytest.mark.x32
