@@ -106,7 +106,7 @@ def _apply(name: str, prim, x, given):
     if isinstance(sharding, NamedSharding):
         return bind(prim, (x,), {"sharding": sharding})
     mapped = getattr(getattr(x, "_trace", None), "axis", None)
-    if getattr(mapped, "spmd_name", None) is not None:
+    if mapped is not None and getattr(mapped, "spmd_name", None) is not None:
         raise ValueError(
             f"{name} inside of vmap(..., spmd_axis_name={mapped.spmd_name!r}) takes a NamedSharding, or a "
             f"PartitionSpec on the mesh in force, to which the axis is added; got {sharding}."

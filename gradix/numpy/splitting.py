@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 from operator import index as as_int
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -104,12 +104,12 @@ def _is_whole(x) -> bool:
     return is_float and float(x).is_integer()
 
 
-def _split(name: str, ary, where, axis: int) -> list:
+def _split(name: str, ary, given: Any, axis: int) -> list:
     x = as_operand(name, ary)
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
-    is_list = isinstance(where, (tuple, list))
-    where = [value_of(i) for i in where] if is_list else value_of(where)
+    is_list = isinstance(given, (tuple, list))
+    where: Any = [value_of(i) for i in given] if is_list else value_of(given)
     unknown = next((i for i in (where if is_list else [where]) if is_unknown(i)), None)
     if unknown is not None and decides_sizes(unknown) and (is_list or where.aval.ndim == 1):
         return _at_traced(name, x, where if is_list else lax.unstack(where, 0), axis)

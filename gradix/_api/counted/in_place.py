@@ -7,7 +7,7 @@ updates of an array are selected. So the program needs no places, and costs what
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.trace import bind
@@ -39,9 +39,9 @@ _BY_ELEMENT = frozenset(
 class Elements(NamedTuple):
     """An array of which a mask selects the true elements, along one axis."""
 
-    array: object
+    array: Any
     axis: int
-    mask: object
+    mask: Any
 
     def selected(self):
         """The mask in the shape of the array."""

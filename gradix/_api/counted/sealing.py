@@ -49,7 +49,7 @@ class Sealing:
             if len(set(map(len, shapes))) > 1:  # an error will tell
                 self.places.append((None,) * len(shapes[0]))
                 continue
-            places = []
+            places: list[int | None] = []
             for dims in zip(*shapes):
                 if not _differs(dims, own):
                     places.append(None)

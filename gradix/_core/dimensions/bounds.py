@@ -129,9 +129,10 @@ def _turns(x, name: str, most: int) -> set | None:
             if type(atom) is str:
                 continue
             pieces = [_turns(operand, name, most) for operand in atom.operands]
-            if atom.name not in (MAX, MIN) or None in pieces:
+            known = [p for p in pieces if p is not None]
+            if atom.name not in (MAX, MIN) or len(known) < len(pieces):
                 return None
-            points = sorted(set().union(*pieces))
+            points = sorted(set().union(*known))
             found.update(points)
             one, other = atom.operands
             gaps = [_value(one, name, k) - _value(other, name, k) for k in points]
