@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradix._api.control import switch
 from gradix._api.counted.masking import evaluate, masked, refuse, rule
 from gradix._api.loops import fori_loop, scan, while_loop
+from gradix._control.shard_map import shard_map_p
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis, to_axis
 from gradix._ops.creation import full
@@ -116,7 +117,7 @@ def _shard_map(S, e, *xs):
             "select inside of the mapped function",
         )
     _check_results(S, e, closed)
-    with e.primitive.inside(e.params):
+    with shard_map_p.inside(e.params):
         closed = masked(closed)
     return bind(e.primitive, xs, {**e.params, "jaxpr": closed})
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradix._api.boundary import values
 from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, Walk
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache, on_clear
@@ -113,7 +112,7 @@ def stage_shared(function: Callable, flat: Flat, avals: list, form: Any) -> tupl
         avals: the types of the operands.
         form: what else the trace depends on, such as the structure of the operands.
     """
-    traces = None if values else _traces_of(function)
+    traces = _traces_of(function)
     if traces is None:
         return flat.stage_with_refs(avals)
     axes = [(name, t.size) for name, t in state.axes.items()]
