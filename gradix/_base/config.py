@@ -401,7 +401,8 @@ def override(name: str, value: Any) -> _Override:
 class Setting:
     """An option that can be overridden: calling it gives a context manager or decorator."""
 
-    def __init__(self, option: str, doc: str, name: str, shown: str | None):
+    def __init__(self, option: str, doc: str, name: str = "", shown: str | None = None):
+        name = name or option.removeprefix("jax_")
         self.option = option
         self.name = self.__name__ = option.removeprefix("jax_")
         self.__doc__ = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gradix._core.aval import make_aval
@@ -18,6 +20,9 @@ from gradix._ops.indexing.gather_dimension_numbers import ScatterDimensionNumber
 from gradix._ops.indexing.scatter import scatter
 from gradix._ops.select import select
 from gradix._ops.shape import expand_dims
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import Array, ArrayLike
 
 
 class TruePlaces(NonDifferentiable, Primitive):
@@ -64,7 +69,7 @@ class TruePlaces(NonDifferentiable, Primitive):
 true_places_p = TruePlaces("true_places")
 
 
-def true_places(mask, size, dtype):
+def true_places(mask: ArrayLike, size: int, dtype: np.dtype) -> Array:
     """The first `size` places at which a row of booleans is true, and then zeros, as integers.
 
     Example:
