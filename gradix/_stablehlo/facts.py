@@ -94,6 +94,19 @@ class Facts:
         )
 
     @property
+    def largest_fused(self) -> int | None:
+        """The elements of the largest array that a fused operation gives; not of stacks of rows."""
+        return _largest(
+            {
+                v.aval
+                for j in self.programs
+                for e in j.eqns
+                if is_fused(e.primitive)
+                for v in e.outvars
+            }
+        )
+
+    @property
     def dtypes(self) -> set:
         """The dtypes of its values."""
         return {

@@ -87,6 +87,18 @@ def test_a_sine_of_a_large_array_is_compiled_by_what_takes_less_time(f, newer):
     assert compiling.compiles_repeats_once(gradix.jit(f).lower(x)._module.facts, 2) is newer
 
 
+@pytest.mark.parametrize("n, newer", [(8, False), (32, False), (64, True)])
+def test_loops_over_arrays_that_are_not_small_go_to_the_newer_generator(n, newer):
+    def potentials(x):
+        cost = (x[:, None] - x[None]) ** 2
+        step = lambda _, f: -jnp.log(jnp.exp(f[:, None] - cost).sum(0))
+        return gradix.lax.fori_loop(0, 30, step, x)
+
+    for f in (potentials, gradix.grad(lambda x: potentials(x).sum())):
+        lowered = gradix.jit(f).lower(np.linspace(0, 1, n, dtype="f4"))
+        assert compiling.compiles_repeats_once(lowered._module.facts, 2) is newer
+
+
 def _repeat(count, step):
     def f(y):
         for _ in range(count):

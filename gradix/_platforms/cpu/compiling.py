@@ -19,6 +19,7 @@ _ROUNDED_WRONGLY = frozenset(
 )
 _LARGE = 1 << 12  # elements of an argument or result
 _LARGE_INSIDE = 1 << 16  # elements of an intermediate array
+_LARGE_REPEATED = 1 << 12  # elements of an array that is computed in a program with loops
 _REPEATED = 6  # operations that are not fused, or results, like an earlier one
 _FEW = 6  # operations
 _LONG = 1 << 11  # operations
@@ -37,7 +38,12 @@ def compiles_repeats_once(facts, cores: int) -> bool:
     if "reduce_window" in facts.structured:
         return False
     largest = facts.largest_argument
-    if largest is None or largest > _LARGE or (facts.largest or 0) > _LARGE_INSIDE:
+    if (
+        largest is None
+        or largest > _LARGE
+        or (facts.largest or 0) > _LARGE_INSIDE
+        or (facts.has_loop and (facts.largest_fused or 0) >= _LARGE_REPEATED)
+    ):
         return not _is_a_sine(facts)
     return not facts.has_loop and max(facts.repeated, facts.alike) >= _REPEATED
 
