@@ -80,7 +80,7 @@ def symbolic_args_specs(
 
     Args:
         args: a pytree of arrays, or of objects with a shape and a dtype.
-        shapes_specs: a pytree prefix of `args` whose leaves are strings as for `symbolic_shape`, or
+        shapes_specs: a pytree prefix of `args`, or a list for a tuple, whose leaves are strings as for `symbolic_shape`, or
             None for shapes that are kept.
         constraints, scope: as for `symbolic_shape`.
 
@@ -103,6 +103,8 @@ def symbolic_args_specs(
         )
     paths, treedef = tree_flatten_with_path(args)
     is_spec = lambda x: x is None or isinstance(x, str)
+    if isinstance(shapes_specs, list) and isinstance(args, tuple):
+        shapes_specs = tuple(shapes_specs)
     specs = broadcast_prefix(shapes_specs, args, is_leaf=is_spec)
     structs = []
     for (path, x), spec in zip(paths, specs):
