@@ -135,7 +135,8 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
         return NamedSharding(mesh, place)
     if isinstance(place, Format):
         if isinstance(place.layout, AutoLayout):
-            raise ValueError(
+            kind = TypeError if what == "make_array_from_callback" else ValueError
+            raise kind(
                 f"sharding and layout in `Layout` instance should be concrete: {what} got {place}. Name "
                 "the order of the axes, as in Layout((0, 1))."
             )
