@@ -122,6 +122,7 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
 
     Raises:
         ValueError: it is none of these, or there is no mesh in force.
+        TypeError: an array is to be made from parts in a layout that is not known.
     """
     if isinstance(place, Sharding):
         return place

@@ -80,8 +80,8 @@ def symbolic_args_specs(
 
     Args:
         args: a pytree of arrays, or of objects with a shape and a dtype.
-        shapes_specs: a pytree prefix of `args`, or a list for a tuple, whose leaves are strings as for `symbolic_shape`, or
-            None for shapes that are kept.
+        shapes_specs: a pytree prefix of `args`, or a list for a tuple, whose leaves are strings as
+            for `symbolic_shape`, or None for shapes that are kept.
         constraints, scope: as for `symbolic_shape`.
 
     Raises:
