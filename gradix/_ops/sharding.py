@@ -309,12 +309,6 @@ def divided(function: Callable, out_sharding, *args, **options):
     at = [i for i, a in enumerate(args) if isinstance(a, (Array, np.ndarray))]
     operands = [as_array(args[i]) for i in at]
     sharding = asked(name, out_sharding, operands)
-    auto = set(sharding.mesh.auto_axes) & set(names_in(sharding.spec))
-    if auto:
-        raise ValueError(
-            f"PartitionSpec {sharding.spec} passed to {name} cannot contain axis names that are of type Auto: "
-            f"{sorted(auto)}. Constrain the result with gradix.lax.with_sharding_constraint."
-        )
     held = {n for x in operands for n in names_in(entries(x.aval))}
     if not sharding.spec.unreduced <= held:
         raise ShardingTypeError(

@@ -141,12 +141,16 @@ def _traces_of(function: Callable) -> BoundedCache | None:
     code = function.__code__
     found = _given.get(code)
     if found is None:
-        ref = weakref.ref(function, lambda ref: _given.pop(code, None))
+        ref = weakref.ref(function, functools.partial(_drop_given, _given, code))
         return _given.keep(code, (ref, BoundedCache(_SIGNATURES, drop=1)))[1]
     if found[0]() is function:
         return found[1]
     _given.keep(code, (lambda: None, BoundedCache(1)))
     return None
+
+
+def _drop_given(given: BoundedCache, code: types.CodeType, _: weakref.ref) -> None:
+    given.pop(code, None)
 
 
 def forget(function: Callable) -> None:
