@@ -31,7 +31,7 @@ _options = _config.state
 _WHOLE = PartitionSpec()
 
 
-def with_sharding_constraint(x: T, shardings: Any) -> T:
+def with_sharding_constraint(x: T, shardings) -> T:
     """`x`, which the compiler must divide over devices as given; a concrete array is moved there.
 
     Args:
@@ -105,8 +105,8 @@ def _apply(name: str, prim, x, given):
         return placed(x, sharding)
     if isinstance(sharding, NamedSharding):
         return bind(prim, (x,), {"sharding": sharding})
-    mapped = getattr(getattr(x, "_trace", None), "axis", None)
-    if mapped is not None and getattr(mapped, "spmd_name", None) is not None:
+    mapped: Any = getattr(getattr(x, "_trace", None), "axis", None)
+    if getattr(mapped, "spmd_name", None) is not None:
         raise ValueError(
             f"{name} inside of vmap(..., spmd_axis_name={mapped.spmd_name!r}) takes a NamedSharding, or a "
             f"PartitionSpec on the mesh in force, to which the axis is added; got {sharding}."
@@ -146,7 +146,7 @@ def _checked(name: str, x, sharding) -> Sharding:
     return found
 
 
-def reshard(xs: T, out_shardings: Any) -> T:
+def reshard(xs: T, out_shardings) -> T:
     """Arrays divided over devices in another way; types show it for mesh axes that are `Explicit`.
 
     Args:
@@ -169,7 +169,7 @@ def reshard(xs: T, out_shardings: Any) -> T:
     return _constrained("reshard", reshard_p, xs, out_shardings)
 
 
-def shard_alike(x: Any, y: Any) -> Any:
+def shard_alike(x, y):
     """`x` and `y`, which the compiler must divide over devices in the same way.
 
     Raises:
@@ -189,7 +189,7 @@ def shard_alike(x: Any, y: Any) -> Any:
     return tuple(bind(shard_alike_p, (x, y), {}))
 
 
-def with_layout_constraint(x: Any, layouts: Any) -> Any:
+def with_layout_constraint(x, layouts):
     """`x`, which the compiler must lay out in memory as given.
 
     Args:
