@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 
-from gradix._base.name_stack import EMPTY, current_names
-from gradix._control.call import Call, jit_p
+from gradix._base.name_stack import EMPTY
+from gradix._control.call import Call
+from gradix._control.remat_policies import Resuming, Saving, evaluate, without_dead_inside
 from gradix._core.effects import IOEffect, OrderedIOEffect
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, fold
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._core.key_flow import accounted
 from gradix._core.primitive import Inlining
-from gradix._core.trace import bind, bind_equation, state
+from gradix._core.trace import bind
 from gradix._ops.basis import instantiate
 from gradix._transforms.dce import without_dead
 from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp
@@ -69,45 +70,7 @@ def _run_saving(closed: ClosedJaxpr, policy, args):
     if policy is None:
         return eval_closed(closed, *args), []
     saved: list = []
-
-    def keep(outs):
-        saved.extend(outs)
-        return outs
-
-    return _eval(closed, policy, args, keep), saved
-
-
-def _eval(closed: ClosedJaxpr, policy, args, keep) -> list:
-    """Run a program with calls inlined; `keep(outs)` replaces results that the policy keeps.
-
-    Calls that were given refs stay calls, which know these.
-    """
-    before = state.place
-    try:
-        return _interpret(
-            closed, policy, args, keep, current_names() if before is None else before.name_stack
-        )
-    finally:
-        state.place = before
-
-
-def _interpret(closed: ClosedJaxpr, policy, args, keep, names) -> list:
-    def apply(eqn, operands):
-        state.place = eqn.source.within(names) if names and eqn.source is not None else eqn.source
-        if eqn.primitive is jit_p and "refs" not in eqn.params:
-            return _eval(eqn.params["jaxpr"], policy, operands, keep)
-        outs = bind_equation(eqn, operands)
-        if policy is not None and _is_kept(policy, eqn):
-            return keep(outs)
-        return outs
-
-    return fold(closed.jaxpr, closed.consts, args, apply)
-
-
-def _is_kept(policy, eqn) -> bool:
-    """What the policy says of an equation; it finds parameters by the names that are printed, too."""
-    told = {**eqn.params, **eqn.primitive.show(eqn.params)}
-    return policy(eqn.primitive, *[v.aval for v in eqn.invars], **told)
+    return evaluate(closed, policy, args, Saving(saved)), saved
 
 
 def tangent_program(
@@ -129,10 +92,8 @@ def tangent_program(
         # this trace splits inner loops into a part that can be transposed and the rest
         trace = LinearizeTrace()
 
-        def keep(outs):
-            return [_with_primal(trace, o, next(kept)) for o in outs]
-
-        ys, ts = jvp(lambda *xs: _eval(closed, policy, xs, keep), primals, tangents, trace)
+        keeper = Resuming(kept, lambda o, saved: _with_primal(trace, o, saved))
+        ys, ts = jvp(lambda *xs: evaluate(closed, policy, xs, keeper), primals, tangents, trace)
         out_nonzero[:] = [t is not None for t in ts]
         return [instantiate(t, y.aval) for y, t in zip(ys, ts) if t is not None]
 
@@ -142,6 +103,8 @@ def tangent_program(
         [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)],
         closed.jaxpr.debug_info,
     )
+    if policy is not None:
+        jaxpr = without_dead_inside(jaxpr)
     program = without_dead(ClosedJaxpr(_marked(jaxpr, n + n_saved), consts))
     found = closed.memo[key] = program, tuple(out_nonzero)
     return found
