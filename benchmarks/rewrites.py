@@ -145,6 +145,7 @@ PROGRAMS: dict[str, Program] = {
     "sorts_by_numpy": (jnp.sort, (floats(100_000),)),
     "top_k_by_numpy": (lambda x: lax.top_k(x, 100), (floats(1 << 20),)),
     "ranks_by_numpy": (jnp.median, (floats(100_001),)),
+    "places_by_writing": (lambda x: jnp.nonzero(x > 0.0, size=1 << 19)[0], (floats(1 << 20),)),
     "counts_by_elements": (lambda x: jnp.bincount(x, length=100), (whole(1 << 18),)),
     "lu_of_stacks": (lambda x: lax.linalg.lu(x), (floats(2048, 4, 4),)),
     "cholesky_of_stacks": (jnp.linalg.cholesky, (spd(2048, 4),)),

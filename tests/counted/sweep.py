@@ -19,7 +19,7 @@ MASKS = {"some": X > 0, "none": X > 9, "one": X > 1, "all": X > -9}
 LEFT_OUT = {"save", "savez", "load", "fromfile", "fromfunction", "frombuffer", "fromiter", "fromstring", "from_dlpack", "vectorize",
             "frompyfunc", "piecewise", "apply_along_axis", "apply_over_axes", "printoptions", "set_printoptions", "get_printoptions",
             "svd",  # of singular vectors beyond the rank, any that are orthonormal are right
-            "array_repr", "array_str", "shape", "einsum_path", "ix_", "promote_types", "result_type", "can_cast", "issubdtype", "iinfo", "finfo"}
+            "array_repr", "array_str", "shape", "ndim", "einsum_path", "ix_", "promote_types", "result_type", "can_cast", "issubdtype", "iinfo", "finfo"}
 _MATRIX = np.array([1.0, 2.5, -4.0], np.float32)
 FORMS = {
     "x": lambda f: lambda v: f(v),
@@ -78,7 +78,8 @@ def _outcome(g, masks) -> str | None:
             have = _leaves(compiled(np.where(mask, X, np.nan).astype(np.float32), mask))
         except Exception as e:  # noqa: BLE001
             return f"refused: {type(e).__name__} {str(e).splitlines()[0][:100]}"
-        if not _are_same(want, have):
+        # beside the host's result that of a compiled program, which may round otherwise
+        if not _are_same(want, have) and not _are_same(_leaves(gradix.jit(g)(jnp.asarray(X[mask]))), have):
             return f"wrong: of {name} elements it is {have}, should be {want}"
     if any(v.dtype.kind != "f" for v in _eager(g, MASKS["some"])):
         return "equal"

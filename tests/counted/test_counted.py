@@ -320,3 +320,42 @@ def test_random_numbers_depend_on_their_place_only():
         gradix.jit(lambda x: gradix.random.normal(gradix.random.key(0, impl="rbg"), x[x > 0].shape))(X)
     with pytest.raises(NotImplementedError, match="first axis"):
         gradix.jit(lambda x: gradix.random.normal(key, (3, x[x > 0].shape[0])))(X)
+
+
+def test_places_in_long_rows():
+    """A loop of the CPU finds places in rows from a length on; it gives what a scatter gives."""
+    rng = np.random.default_rng(0)
+    for n in (1 << 14, (1 << 14) + 5):
+        for share in (0.0, 0.3, 1.0):
+            mask = rng.random(n) < share
+            size = n // 2
+            for f in (lambda m: jnp.nonzero(m)[0], lambda m: jnp.nonzero(m, size=size, fill_value=-1)[0]):
+                have = np.asarray(gradix.jit(f)(mask))
+                gradix.config.update("gradix_rewrites", "correctness")
+                np.testing.assert_array_equal(have, gradix.jit(f)(mask))
+                gradix.config.update("gradix_rewrites", "all")
+            np.testing.assert_array_equal(gradix.jit(lambda m: jnp.nonzero(m)[0])(mask), np.nonzero(mask)[0])
+    assert "places_by_writing" in gradix.jit(lambda m: jnp.nonzero(m)[0]).lower(mask)._module.facts.rewrites
+
+
+REDUCED = {
+    "sum": lambda v: v.sum(), "variance": lambda v: jnp.append(v, 1.0).var() + v.var(), "norm": jnp.linalg.norm,
+    "softmax": lambda v: (gradix.nn.softmax(v) * v).sum(), "dot": lambda v: v @ jnp.sin(v), "largest": lambda v: jnp.max(v, initial=0.0),
+    "rows": lambda v: (v[:, None] * jnp.ones(3) @ jnp.ones((3, 2))).sum(), "some of both": lambda v: v.sum() * v[::-1][:1].sum(),
+    "all": lambda v: jnp.where((v > 1).all(), v.sum(), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_reduced_where_they_are(name):
+    """Elements that are only reduced are not moved; what is computed of the others does not come through."""
+    f = REDUCED[name]
+    for mask in (MASKS["some"], MASKS["none"], MASKS["one"]):
+        spoiled = jnp.asarray(np.where(mask, X, np.nan).astype(np.float32))
+        whole = lambda x, m: f(x[m])  # noqa: E731
+        np.testing.assert_allclose(gradix.jit(whole)(spoiled, mask), f(jnp.asarray(X[mask])), rtol=2e-5)
+        want = np.zeros_like(X)
+        want[mask] = gradix.grad(f)(jnp.asarray(X[mask]))
+        np.testing.assert_allclose(gradix.jit(gradix.grad(whole))(spoiled, mask), want, rtol=2e-5, atol=1e-6)
+    text = gradix.jit(gradix.grad(lambda x: jnp.log(x[x > 0]).mean())).lower(X).as_text()
+    assert "scatter" not in text and "gather" not in text
