@@ -72,7 +72,7 @@ STEPS = {
     "trimmed": lambda x: jnp.trim_zeros(jnp.where(x > 0.3, x, 0)) if x.ndim == 1 else x,
     "transform": lambda x: jnp.fft.fft(x, axis=0).real / (1 + x.shape[0]),
     "orthogonal": lambda x: x if x.ndim == 1 else jnp.linalg.qr(x + 2 * jnp.eye(x.shape[0], x.shape[1]))[1] / 2,
-    "one of two": lambda x: lax.cond(x.sum() > 0.1, lambda x: x[1:], lambda x: x[x < 0.2] if x.ndim == 1 else x[:1], x),
+    "one of two": lambda x: x if x.ndim > 1 else lax.cond(x.sum() > 0.1, lambda x: x[x > 0.1], lambda x: x[x > 0.1] * 2, x),
     "distinct": lambda x: jnp.unique(x) if x.ndim == 1 else x,
     "products from the end": lambda x: lax.cumprod(1 + x / 9, 0, reverse=True),
     "largest so far": lambda x: lax.cummax(x, 0),
