@@ -5,13 +5,15 @@ from __future__ import annotations
 from gradix._api.control import switch
 from gradix._api.counted.masking import evaluate, masked, refuse, rule
 from gradix._api.loops import fori_loop, scan, while_loop
-from gradix._control.shard_map import shard_map_p
+from gradix._base.lazy import lazy_module
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis, to_axis
 from gradix._ops.creation import full
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.counted import defined, free, in_types
+
+_shard_maps = lazy_module("gradix._control.shard_map")
 
 
 @rule("jit")
@@ -117,7 +119,7 @@ def _shard_map(S, e, *xs):
             "select inside of the mapped function",
         )
     _check_results(S, e, closed)
-    with shard_map_p.inside(e.params):
+    with _shard_maps.ShardMap.inside(e.params):
         closed = masked(closed)
     return bind(e.primitive, xs, {**e.params, "jaxpr": closed})
 
