@@ -19,7 +19,7 @@ MASKS = {"some": X > 0, "none": X > 9, "one": X > 1, "all": X > -9}
 LEFT_OUT = {"save", "savez", "load", "fromfile", "fromfunction", "frombuffer", "fromiter", "fromstring", "from_dlpack", "vectorize",
             "frompyfunc", "piecewise", "apply_along_axis", "apply_over_axes", "printoptions", "set_printoptions", "get_printoptions",
             "svd",  # of singular vectors beyond the rank, any that are orthonormal are right
-            "array_repr", "array_str", "shape", "ndim", "einsum_path", "ix_", "promote_types", "result_type", "can_cast", "issubdtype", "iinfo", "finfo"}
+            "array_repr", "array_str", "shape", "ndim", "size", "einsum_path", "ix_", "promote_types", "result_type", "can_cast", "issubdtype", "iinfo", "finfo"}
 _MATRIX = np.array([1.0, 2.5, -4.0], np.float32)
 FORMS = {
     "x": lambda f: lambda v: f(v),

@@ -32,6 +32,8 @@ FUNCTIONS = {
     "argmax": lambda x: jnp.argmax(jnp.concatenate([x, jnp.ones(1)])),
     "sorted": jnp.sort,
     "backwards": lambda x: x[::-1],
+    "without one": lambda x: jnp.delete(jnp.append(x, x.sum()), 0),
+    "set at a place": lambda x: jnp.append(x, 0.0).at[0].set(x.sum()).at[jnp.arange(x.shape[0])].multiply(2.0),
     "the first": lambda x: jnp.append(x, 2.0)[0] * x[1:],
     "tail": lambda x: x[1:],
     "last two": lambda x: x[-2:],

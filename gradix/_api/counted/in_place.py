@@ -172,6 +172,8 @@ def selected_rows(S, e) -> Elements | None:
         and numbers.inserted_window_dims == (0,)
         and numbers.scatter_dims_to_operand_dims == (0,)
         and not numbers.operand_batching_dims
+        and updates.aval.ndim == rank
+        and rank > 0
         and type(updates.aval.shape[0]) is SymbolicDim
         and not S.open(operand.aval.shape)
         and is_places_of(S, e.invars[1])
