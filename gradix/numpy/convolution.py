@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base.lazy import lazy_module
+from gradix._core.dimensions.expression import has_counts, is_count, larger, smaller
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.conversion import asarray
-from gradix.numpy.promotion import (
-    promote_dtypes_inexact,
-)
+from gradix.numpy.indexing import take_index
+from gradix.numpy.promotion import promote_dtypes_inexact
+
+_places = lazy_module("gradix._api.counted.places")
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, DTypeLike
@@ -49,6 +52,8 @@ def convolve(
         Array([1., 3., 2.], dtype=float32)
     """
     x, y = _vectors("convolve", a, v, mode)
+    if has_counts((*x.aval.shape, *y.aval.shape)):
+        return _of_counted(x, y, mode, precision, preferred_element_type)
     if x.aval.shape[0] < y.aval.shape[0]:
         x, y = y, x
     return _slide(x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
@@ -85,6 +90,8 @@ def correlate(
     """
     x, y = _vectors("correlate", a, v, mode)
     y = lax.conj(y) if y.aval.dtype in COMPLEX else y
+    if has_counts((*x.aval.shape, *y.aval.shape)) and mode != "same":
+        return _of_counted(x, lax.rev(y, (0,)), mode, precision, preferred_element_type)
     if x.aval.shape[0] >= y.aval.shape[0]:
         return _slide(x, y, mode, precision, preferred_element_type)
     return lax.rev(_slide(y, x, mode, precision, preferred_element_type), (0,))
@@ -116,3 +123,19 @@ def _slide(x, y, mode: str, precision, preferred):
         lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=preferred
     )
     return lax.squeeze(out, (0, 1))
+
+
+def _of_counted(x, y, mode: str, precision, preferred):
+    """The convolution of vectors, where values decide the size of one or both."""
+    if not is_count(x.aval.shape[0]):
+        x, y = y, x
+    n, m = x.aval.shape[0], y.aval.shape[0]
+    kernel = _places.whole(y, 0) if is_count(m) else y  # zeros after it add nothing
+    out = _slide(x, lax.rev(kernel, (0,)), "full", precision, preferred)
+    long, short = larger(n, m), smaller(n, m)
+    start, size = {
+        "full": (0, larger(n + m - 1, 0)),
+        "same": (larger(short - 1, 0) // 2, long),
+        "valid": (larger(short - 1, 0), long - short + 1),
+    }[mode]
+    return take_index(out, slice(start, start + size))

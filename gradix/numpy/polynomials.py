@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import check_some
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.broadcasting import atleast_1d
@@ -25,7 +26,7 @@ from gradix.numpy.promotion import (
     promote_dtypes,
     promote_dtypes_inexact,
 )
-from gradix.numpy.rearrangement import trim_zeros
+from gradix.numpy.rearrangement import concrete, trim_zeros
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
@@ -137,6 +138,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     a, b = [atleast_1d(p) for p in promote_dtypes_inexact("polymul", a1, a2)]
     if trim_leading_zeros:
         a, b = [_without_leading_zeros(p) for p in (a, b)]
+    check_some("polymul", (*a.aval.shape, *b.aval.shape))
     if not a.aval.size:
         a = lax.full((1,), number(0, b.aval.dtype))
     if not b.aval.size:
@@ -145,6 +147,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def _without_leading_zeros(p):
+    concrete(p, "How many leading zeros a polynomial has determines the shape of the result.")
     p = trim_zeros(p, trim="f")
     return p if p.aval.size else lax.full((1,), number(0, p.aval.dtype))
 

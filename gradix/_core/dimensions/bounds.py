@@ -128,17 +128,16 @@ def _turns(x, name: str, most: int) -> set | None:
         for atom, _ in monomial:
             if type(atom) is str:
                 continue
-            pieces = [_turns(operand, name, most) for operand in atom.operands]
-            known = [p for p in pieces if p is not None]
-            if atom.name not in (MAX, MIN) or len(known) < len(pieces):
-                return None
-            points = sorted(set().union(*known))
-            found.update(points)
             one, other = atom.operands
+            here, there = _turns(one, name, most), _turns(other, name, most)
+            if atom.name not in (MAX, MIN) or here is None or there is None:
+                return None
+            points = sorted(here | there)
+            found.update(points)
             gaps = [_value(one, name, k) - _value(other, name, k) for k in points]
-            for a, b, here, there in zip(points, points[1:], gaps, gaps[1:]):
-                if here * there < 0:
-                    at = a + (b - a) * abs(here) // (abs(here) + abs(there))
+            for a, b, gap, next_gap in zip(points, points[1:], gaps, gaps[1:]):
+                if gap * next_gap < 0:
+                    at = a + (b - a) * abs(gap) // (abs(gap) + abs(next_gap))
                     found.update((at, at + 1))
     return found
 
