@@ -70,6 +70,7 @@ DOES = {
         "jax_default_device": "where new arrays are put",
         "jax_cuda_visible_devices": "the numbers of the GPUs to use",
         "gradix_kept_memory": "how many bytes of freed memory the process keeps for its next arrays",
+        "gradix_memory_stacks": "let profiles of memory tell the call stack by which an array was made; each call then takes some memory for good",
         "gradix_collective_timeout": "how many seconds a collective waits for other processes; None for ever",
         "gradix_mesh": "the mesh that `set_mesh` sets; set by it alone",
         "gradix_home_mesh": "the mesh on whose devices new arrays and programs go; `set_mesh` sets it",
@@ -112,7 +113,7 @@ def _default(name: str):
 
 _OWN_DEFAULTS = {
     "gradix_cache": None, "gradix_cache_max_days": 90, "gradix_collective_timeout": 600.0, "gradix_eager": "auto",
-    "gradix_home_mesh": None, "gradix_host_kernels": True, "gradix_kept_memory": 1 << 29, "gradix_mesh": None, "gradix_progress": False,
+    "gradix_home_mesh": None, "gradix_host_kernels": True, "gradix_kept_memory": 1 << 29, "gradix_memory_stacks": False, "gradix_mesh": None, "gradix_progress": False,
     "gradix_quick_calls": 32, "gradix_retrace_warning": 3, "gradix_rewrites": "all", "gradix_tier": "xla",
     "gradix_xla_metadata": None,
 }  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gradix._base.lazy import lazy_module as _lazy_module
 from gradix._base.listing import own_names as _own_names
 from gradix._base.ports import check_free as _check_free, port_number as _port_number
 from gradix._runtime import xla_profiler
@@ -19,6 +20,8 @@ from gradix._runtime.xla_profiler import (
     register_subprocess as register_subprocess,
 )
 from gradix.extend.backend import get_backend as _get_backend
+
+_perfetto = _lazy_module("gradix._api.perfetto")
 
 __all__ = [
     "ProfileOptions",
@@ -36,9 +39,9 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
-# The session that records, the directory to which it will be written, and whether also for
-# Perfetto; empty if there is none.
-_running: list[tuple[Any, str, bool]] = xla_profiler.sessions
+# The session that records, the directory to which it will be written, whether also for Perfetto,
+# and whether with a link; empty if there is none.
+_running: list[tuple[Any, str, bool, bool]] = xla_profiler.sessions
 _servers: list[Any] = []
 
 
@@ -113,18 +116,13 @@ def start_trace(
         log_dir: the directory for `plugins/profile/...`, which TensorBoard and XProf read.
         create_perfetto_trace: whether to write `perfetto_trace.json.gz` beside the profile, which
             ui.perfetto.dev opens.
-        create_perfetto_link: must be False.
+        create_perfetto_link: whether `stop_trace` writes that file, prints a link with which
+            ui.perfetto.dev opens it, and waits until a browser on this machine has fetched it.
         profiler_options: options of what is recorded.
 
     Raises:
         RuntimeError: a profile is being recorded already.
-        NotImplementedError: a link for Perfetto is requested.
     """
-    if create_perfetto_link:
-        raise NotImplementedError(
-            "start_trace does not serve profiles to ui.perfetto.dev. Give create_perfetto_trace=True "
-            "in place of create_perfetto_link, and open the file perfetto_trace.json.gz there."
-        )
     with _lock:
         if _running:
             raise RuntimeError(
@@ -132,7 +130,7 @@ def start_trace(
                 "Call stop_trace() first."
             )
         session = xla_profiler.new_session(profiler_options)
-        _running.append((session, os.fspath(log_dir), create_perfetto_trace))
+        _running.append((session, os.fspath(log_dir), create_perfetto_trace, create_perfetto_link))
 
 
 def stop_trace() -> None:
@@ -140,16 +138,20 @@ def stop_trace() -> None:
 
     Raises:
         RuntimeError: no profile is being recorded.
+        OSError: a link was asked for, and port 9001, from which ui.perfetto.dev fetches, is taken.
     """
     with _lock:
         if not _running:
             raise RuntimeError("No profile started. Call start_trace(log_dir) first.")
-        session, folder, for_perfetto = _running.pop()
+        session, folder, for_perfetto, has_link = _running.pop()
         session.stop_and_export(folder)
-    if for_perfetto:
+    if for_perfetto or has_link:
         written = Path(folder).glob("plugins/profile/*/*.trace.json.gz")
         newest = max(written, key=lambda path: path.stat().st_mtime_ns)
-        (newest.parent / "perfetto_trace.json.gz").write_bytes(newest.read_bytes())
+        copy = newest.parent / "perfetto_trace.json.gz"
+        copy.write_bytes(newest.read_bytes())
+        if has_link:
+            _perfetto.offer(copy)
 
 
 @contextlib.contextmanager
@@ -180,6 +182,9 @@ def trace(
 
 def device_memory_profile(backend: str | None = None) -> bytes:
     """A profile of the memory of a platform's devices, as bytes in pprof's compressed form.
+
+    With the option `gradix_memory_stacks`, it has the call stack by which each array was made since
+    the option was set. XLA keeps some hundred bytes of each call for good then.
 
     Example:
         >>> from gradix import profiler

@@ -26,6 +26,8 @@ _plugins, advice = lazy_module("gradix._runtime.xla_plugins"), lazy_module("grad
 RuntimeFailure = _jax.JaxRuntimeError
 Device = _jax.Device
 
+config.define("gradix_memory_stacks", False)
+config.on_update("gradix_memory_stacks", _jax.set_tracebacks_enabled)
 _options = config.state
 _client: Any = None
 _lock = threading.Lock()
@@ -61,7 +63,7 @@ def client():
                     _refuse()
                 keep_freed_memory()
                 # With tracebacks every execution leaks memory (docs/design/running.md).
-                _jax.set_tracebacks_enabled(False)
+                _jax.set_tracebacks_enabled(_options.gradix_memory_stacks)
                 _client = _started()
     return _client
 

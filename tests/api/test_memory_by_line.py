@@ -1,4 +1,6 @@
 """`jit(f).memory(*args)`, which tells the line of what is in memory, and `jit(f, memory=...)`, which keeps to a budget."""
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -216,3 +218,27 @@ def test_messages_of_the_compiler_are_read():
     assert integers(b"\x01\x96\x01") == [1, 150] and integers(7) == [7]
     with pytest.raises(ValueError, match="kind 7"):
         list(fields(b"\x0f"))
+
+
+def test_the_error_of_an_exhausted_allocation_has_the_table():
+    from gradix._api.costs.memory import explain
+    f = gradix.jit(lambda x: (x[:, None] * x @ x).sum())
+    error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
+    explain(error, f, (jnp.ones(512),), {})
+    (note,) = error.__notes__
+    assert "jit-compiled function <lambda>" in note and str(f.memory(jnp.ones(512))) in note and "gradix.checkpoint" in note
+    explain(error, f, (jnp.ones(512),), {})                       # an outer function adds nothing
+    assert len(error.__notes__) == 1
+    explain(other := RuntimeError("RESOURCE_EXHAUSTED"), f, (), {})
+    assert not hasattr(other, "__notes__")
+
+
+@pytest.mark.slow
+def test_an_allocation_that_fails_tells_the_lines():
+    code = ("import resource, traceback, gradix, gradix.numpy as jnp\nfrom gradix import lax\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (12 << 30,) * 2)\n"
+            "f = gradix.jit(lambda x: lax.cumsum(lax.sort(x[:, None] * jnp.ones((1, 1 << 20)), dimension=0), axis=1).sum())\n"
+            "try: f(jnp.ones(1 << 14)).block_until_ready()\n"
+            "except RuntimeError as e: print(''.join(traceback.format_exception(e)))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert "RESOURCE_EXHAUSTED" in done.stdout and "temporary:" in done.stdout, done.stdout + done.stderr

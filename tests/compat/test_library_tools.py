@@ -1,4 +1,12 @@
 """What libraries build transformations with: `api_util`, the current trace, `hijax`, calls, and the profiler."""
+import contextlib
+import gzip
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+
 import numpy as np
 import pytest
 
@@ -186,10 +194,48 @@ def test_a_profile_is_written(tmp_path):
     assert "step" in names
     with pytest.raises(RuntimeError, match="No profile started"):
         profiler.stop_trace()
-    with pytest.raises(NotImplementedError, match="create_perfetto_trace=True"):
-        profiler.start_trace(tmp_path, create_perfetto_link=True)
     profiler.save_device_memory_profile(tmp_path / "memory.prof")
     assert (tmp_path / "memory.prof").stat().st_size
+
+
+def test_a_profile_is_handed_to_perfetto(tmp_path, capsys, monkeypatch):
+    from gradix._api import perfetto
+    with socket.socket() as taken:                                     # a free port in place of the one that the site fetches from
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(perfetto, "_PORT", taken.getsockname()[1])
+    fetched = []
+    def fetch():
+        address = f"http://127.0.0.1:{perfetto._PORT}/"
+        for _ in range(600):
+            with contextlib.suppress(urllib.error.URLError, ConnectionError):
+                with pytest.raises(urllib.error.HTTPError):
+                    urllib.request.urlopen(address + "other", timeout=5)
+                with urllib.request.urlopen(address + "perfetto_trace.json.gz", timeout=5) as answer:
+                    fetched.append((answer.headers["Access-Control-Allow-Origin"], answer.read()))
+                return
+            time.sleep(0.05)
+    browser = threading.Thread(target=fetch)
+    browser.start()
+    with profiler.trace(tmp_path, create_perfetto_link=True):
+        gradix.jit(lambda x: x + 1.375)(jnp.ones(3))
+    browser.join(60)
+    (origin, content), = fetched
+    assert origin == "https://ui.perfetto.dev" and b"traceEvents" in gzip.decompress(content)
+    assert f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{perfetto._PORT}/perfetto_trace.json.gz" in capsys.readouterr().out
+
+
+def test_a_profile_of_memory_has_call_stacks_where_asked():
+    def made_by_this_function():
+        return gradix.jit(lambda x: x + 1.625)(jnp.ones(300_000))
+    without = made_by_this_function()
+    assert b"made_by_this_function" not in gzip.decompress(profiler.device_memory_profile())
+    gradix.config.update("gradix_memory_stacks", True)
+    try:
+        kept = made_by_this_function()
+        assert b"made_by_this_function" in gzip.decompress(profiler.device_memory_profile())
+    finally:
+        gradix.config.update("gradix_memory_stacks", False)
+    assert kept.shape == without.shape
 
 
 def test_copies_among_primitives():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from typing import Any
 
 from gradix._api.costs.lines import Lined, lined, phase, shown_bytes, source
 from gradix._api.jit.traced import Traced
+from gradix._core.trace import state
 from gradix._runtime.hlo.buffers import Buffer, buffers, peak
 
 
@@ -95,6 +97,21 @@ def memory_of(traced: Traced, avals: tuple) -> Memory:
     own = ["(captured)" if i is None else every[i] for i in traced.operands]
     names = (*["(captured)"] * len(traced.consts), *own)
     return Memory(lined(traced, avals), names)
+
+
+def explain(error: Exception, function: Any, args: tuple, kwargs: dict) -> None:
+    """Note the table of what is alive at the moment of the most, in the error of a failed allocation."""
+    if getattr(error, "__notes__", None) or state.stage is not None:
+        return
+    try:
+        table = function.memory(*args, **kwargs)
+    except Exception:  # it is no help for the first error
+        return
+    error.add_note(
+        f"The memory of the jit-compiled function {function.__name__} at the moment of the most:\n{table}\n"
+        "To take less, compute parts of it again with gradix.checkpoint or jit(f, memory='2GiB'), or divide the "
+        "work: lax.map, vmap(f, chunk_size=n)."
+    )
 
 
 def _rows(found: Lined, names: tuple[str, ...]) -> list[MemoryRow]:

@@ -181,6 +181,8 @@ class JitFunction(Generic[P, Result]):
             result = self._first(args, kwargs)
             return result if result is not MISS else self._call(args, kwargs)
         except Exception as error:
+            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
+                _memory.explain(error, self, args, kwargs)
             filter_frames(error)
             raise
 
