@@ -120,7 +120,7 @@ def check_paths(paths: Iterable[str | os.PathLike]) -> list[Missing]:
     Raises:
         FileNotFoundError: a path does not exist.
     """
-    return [m for file in _files(paths) for m in check_source(file.read_bytes(), str(file))]
+    return [m for file in files_of(paths) for m in check_source(file.read_bytes(), str(file))]
 
 
 def check_source(source: str | bytes, path: str = "<string>") -> list[Missing]:
@@ -142,12 +142,13 @@ def check_source(source: str | bytes, path: str = "<string>") -> list[Missing]:
                 path, getattr(e, "lineno", None) or 1, "syntax", f"cannot be read as Python: {e}"
             )
         ]
-    uses = _Uses(path)
+    uses = Uses(path)
     uses.visit(tree)
     return sorted(set(uses.missing), key=lambda m: (m.line, m.name))
 
 
-def _files(paths: Iterable[str | os.PathLike]) -> Iterator[Path]:
+def files_of(paths: Iterable[str | os.PathLike]) -> Iterator[Path]:
+    """The files, and all `.py` files below the folders."""
     for path in map(Path, paths):
         if not path.exists():
             raise FileNotFoundError(f"no such file or folder: {str(path)!r}. Pass existing paths.")
@@ -167,7 +168,7 @@ def _member(module: ModuleType, path: str, part: str) -> tuple[object] | None:
         return None
 
 
-class _Uses(ast.NodeVisitor):
+class Uses(ast.NodeVisitor):
     """Tracks what the names of a file refer to, scope by scope."""
 
     def __init__(self, path: str):
@@ -176,7 +177,8 @@ class _Uses(ast.NodeVisitor):
         self.scopes: list[dict[str, str | None]] = [{}]
         self.missing: list[Missing] = []
 
-    def _report(self, node: ast.AST, name: str) -> bool:
+    def report(self, node: ast.AST, name: str) -> bool:
+        """Note the use of a name `jax...` if gradix lacks it; returns whether gradix has it."""
         why = why_missing(name)
         if why is not None:
             self.missing.append(
@@ -187,7 +189,7 @@ class _Uses(ast.NodeVisitor):
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             ours = alias.name.split(".")[0] == "jax"
-            there = ours and self._report(node, alias.name)
+            there = ours and self.report(node, alias.name)
             if alias.asname:
                 self.scopes[-1][alias.asname] = alias.name if there else None
             else:
@@ -196,11 +198,11 @@ class _Uses(ast.NodeVisitor):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         ours = not node.level and (node.module or "").split(".")[0] == "jax"
         there = ours and (
-            why_missing(node.module or "") is None or self._report(node, node.module or "")
+            why_missing(node.module or "") is None or self.report(node, node.module or "")
         )
         for alias in node.names:
             name = f"{node.module}.{alias.name}"
-            known = there and alias.name != "*" and self._report(node, name)
+            known = there and alias.name != "*" and self.report(node, name)
             self.scopes[-1][alias.asname or alias.name] = name if known else None
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
@@ -210,7 +212,7 @@ class _Uses(ast.NodeVisitor):
             base = base.value
         meaning = self._meaning(base.id) if isinstance(base, ast.Name) else None
         if meaning:
-            self._report(node, ".".join([meaning, *reversed(parts)]))
+            self.report(node, ".".join([meaning, *reversed(parts)]))
         else:
             self.visit(base)
 

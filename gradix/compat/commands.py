@@ -13,7 +13,7 @@ from gradix._base import config
 from gradix._base.lazy import lazy_module
 from gradix._runtime import disk_cache
 from gradix._version import __version__
-from gradix.compat import answering, check, doctor
+from gradix.compat import answering, check, doctor, fixing
 from gradix.compat.programs import PROGRAM, failed, run
 
 _explain = lazy_module("gradix._api.jit.explain")
@@ -58,7 +58,11 @@ def parser() -> argparse.ArgumentParser:
         made.add_argument("program", help="a file, or with -m a module")
         made.add_argument("arguments", nargs=argparse.REMAINDER, help="the program's arguments")
     about = "list the names of JAX that files use and gradix lacks, without running them"
-    add("check", _check, about).add_argument("paths", nargs="*", help="files and folders")
+    checking = add("check", _check, about)
+    checking.add_argument("paths", nargs="*", help="files and folders")
+    checking.add_argument(
+        "--fix", action="store_true", help="write what replaces names that JAX has removed"
+    )
     add("doctor", _doctor, "report what gradix finds on this machine, and whether it works")
     about = "tell of the compiled programs on disk, or delete them"
     add("cache", _cache, about).add_argument("what", choices=("info", "clear"))
@@ -113,10 +117,16 @@ def _profiled(given: argparse.Namespace) -> int:
 def _check(given: argparse.Namespace) -> int:
     if not given.paths:
         return failed(f"check needs a path; see {PROGRAM} check --help for the usage", 2)
+    gone = []
     try:
-        found = check.check_paths(given.paths)
+        if given.fix:
+            gone, found = fixing.fix(list(check.files_of(given.paths)))
+        else:
+            found = check.check_paths(given.paths)
     except FileNotFoundError as e:
         return failed(str(e), 2)
+    for use in gone:
+        print(f"{use} (replaced)")
     for use in found:
         print(use)
     certain = sum(not use.guarded for use in found)

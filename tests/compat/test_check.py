@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gradix.compat import doctor
+from gradix.compat import commands, doctor
 from gradix.compat.check import check_paths, check_source, why_missing
+from gradix.compat.fixing import fixed_source
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -127,3 +128,40 @@ def test_a_suite_written_for_jax_runs_under_the_plug_in(tmp_path):
                            "/dev/null", f"--rootdir={tmp_path}", str(tmp_path)],
                           capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+# -- check --fix -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("before, after", [
+    ("import jax\nx = jax.tree_map(f, 'é'); y = jax.tree_leaves(x)\n", "import jax\nx = jax.tree.map(f, 'é'); y = jax.tree.leaves(x)\n"),
+    ("import jax.numpy as jnp\njnp.in1d(\n  a, b)\n", "import jax.numpy as jnp\njnp.isin(\n  a, b)\n"),
+    ("from jax import tree_map, jit, tree_leaves as tl  # why\n", "from jax import jit\nfrom jax.tree import map as tree_map, leaves as tl  # why\n"),
+    ("if True:\n    from jax.experimental.stax import (\n        Dense,\n        Relu as R,\n    )\n", "if True:\n    from jax.example_libraries.stax import Dense, Relu as R\n"),
+    ("from jax.experimental.stax import *\n", "from jax.example_libraries.stax import *\n"),
+    ("import jax.linear_util as lu, os\n", "import jax.extend.linear_util as lu, os\n"),
+    ("import jax\ndef f(x: jax.core.Jaxpr): pass\n", "import jax\ndef f(x: jax.extend.core.Jaxpr): pass\n"),
+])
+def test_names_that_jax_removed_are_replaced(before, after):
+    assert fixed_source(before.encode()).decode() == after
+    assert fixed_source(after.encode()).decode() == after and not check_source(after)
+
+
+@pytest.mark.parametrize("source", [
+    "import jax\njax.ops.index_update(x, 0, 1)\njax.nope\n",                                # no single name stands for it
+    "from jax.experimental.maps import xmap\n",
+    "import jax\nif hasattr(jax, 'tree_map'):\n    jax.tree_map(f, x)\n",                    # the code expects that it may be missing
+    "try:\n    from jax import linear_util\nexcept ImportError:\n    pass\n",
+    "import os; from jax import jit, tree_map\n",                                           # two statements in one line
+    "def f(jax):\n    jax.tree_map\n",
+    "import jax\njax.tree_map(\n",
+])
+def test_what_cannot_be_replaced_stays(source):
+    assert fixed_source(source.encode()).decode() == source
+
+
+def test_the_command_fixes_files(tmp_path, capsys):
+    (tmp_path / "a.py").write_text("import jax\njax.tree_map\njax.nope\nif hasattr(jax, 'tree_map'):\n    jax.tree_map\n")
+    (tmp_path / "b.py").write_bytes("# -*- coding: latin-1 -*-\nimport jax\njax.tree_map('é')\n".encode("latin-1"))
+    assert commands.act(["check", "--fix", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert re.search(r"a.py:2: jax.tree_map: .*\(replaced\)\n", out) and out.count("(replaced)") == 1 and out.endswith("2 uses of names that gradix lacks, and 1 in code that expects it\n")
+    assert (tmp_path / "a.py").read_text().startswith("import jax\njax.tree.map\njax.nope\n")
