@@ -8,8 +8,10 @@ from typing import Any
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import display
 from gradix._core.scalar_types import dtype_name
+from gradix._core.trace import Tracer
 
 _MOST = 20_000  # characters of a program that are shown
+_ROWS = 20  # rows of a `Ragged` that are shown
 
 
 class Summary:
@@ -119,6 +121,28 @@ def compiled(stage) -> str:
     ]
     title = f"Compiled {stage._traced.name}"
     return display.frame(title, display.rows(cells), _folded("HLO", stage.as_text()))
+
+
+def ragged(x) -> str:
+    """Rows of different lengths: each with its length, as a bar, and its first elements."""
+    rows = "?" if isinstance(x.counts, Tracer) else len(x)
+    title = f"Ragged {dtype_name(x.dtype)}[{rows}, at most {x.buffer.shape[1]}]"
+    if isinstance(x.counts, Tracer) or isinstance(x.buffer, Tracer):
+        return display.frame(title, f"<div>{escape(repr(x))}</div>")
+    found = x.to_list()
+    longest = max([len(r) for r in found], default=0)
+    bars = []
+    for i, row in enumerate(found[:_ROWS]):
+        width = round(160 * len(row) / max(longest, 1))
+        text = ", ".join([str(v) for v in row[:8].tolist()]) + (", …" if len(row) > 8 else "")
+        bars.append(
+            f"<tr><td>{i}</td><td>{len(row)}</td><td><div style='background:#3f8fbf;height:.7em;"
+            f"width:{width}px'></div></td><td>{escape(text[:80])}</td></tr>"
+        )
+    if len(found) > _ROWS:
+        bars.append(f"<tr><td>⋮</td><td colspan='3'>{len(found) - _ROWS:,} more rows</td></tr>")
+    about = f" · {sum([len(r) for r in found]):,} elements"
+    return display.frame(title, f"<span>{about}</span><table>{''.join(bars)}</table>")
 
 
 def _folded(title: str, text: str) -> str:

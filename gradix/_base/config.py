@@ -12,6 +12,7 @@ from .lazy import lazy_module
 
 absl_flags = lazy_module("gradix._base.absl_flags")
 _elsewhere = lazy_module("gradix._base.elsewhere")
+html: Any = lazy_module("html")
 
 __all__ = [
     "config", "define", "guards_transfers", "is_x64", "on_update", "state", "trace_context", "within",
@@ -339,6 +340,14 @@ class Config:
     def values(self) -> dict[str, Any]:
         """All options and their values in this thread."""
         return {name: getattr(state, name) for name in _checks}
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f"<tr><td>{name}</td><td>{html.escape(repr(value))}</td><td>{origin(name)}</td></tr>"
+            for name, value in sorted(self.values.items())
+        ]
+        head = "<tr><th>option</th><th>value</th><th>first value from</th></tr>"
+        return f"<table style='text-align:left'>{head}{''.join(rows)}</table>"
 
     @property
     def x64_enabled(self) -> bool:

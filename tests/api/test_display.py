@@ -111,3 +111,18 @@ def test_summaries_of_trees():
     assert "['w']" in page(s).text and repr(s) == str(s)
     assert str(gradix.tree.summary(())).splitlines()[-1] == "0 leaves, 0 elements, 0.000 MB"
     assert "(the leaf)" in str(gradix.tree.summary(jnp.ones(3)))
+
+
+def test_rows_of_different_lengths():
+    text = page(gradix.Ragged.of([[1.5, 2.0], [], range(9)], dtype="float32")).text
+    assert "Ragged float32[3, at most 9]" in text and "11 elements" in text and "1.5, 2.0" in text and "7.0, …" in text
+    assert "5 more rows" in page(gradix.Ragged.of([[i] for i in range(25)])).text
+    assert "Ragged float32[0, at most 0]" in page(gradix.Ragged.of([])).text
+    seen = []
+    gradix.jit(lambda r: (seen.append(page(r).text), r)[1])(gradix.Ragged.of([[1], [2, 3]]))
+    assert "Ragged int32[?, at most 2]" in seen[0]
+
+
+def test_options():
+    text = page(gradix.config).text
+    assert "jax_debug_nans" in text and "gradix_rewrites" in text and "default" in text

@@ -13,6 +13,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix._api.costs import machine_peak
 from gradix import lax, profiler
 from gradix._api.costs.profile import profile
 
@@ -142,6 +143,17 @@ def test_the_page_needs_nothing_else(taken, tmp_path):
     assert taken._repr_html_() in page
     taken.save(tmp_path / "p.html")
     assert (tmp_path / "p.html").read_text(encoding="utf-8") == page
+
+
+def test_lines_are_compared_with_what_the_machine_reaches(taken, monkeypatch):
+    top = machine_peak.Peak(1e10, 1e9)
+    assert top.share(5e9, 1e8, 1.0) == (0.5, "arithmetic") and top.share(1e9, 5e8, 2.0) == (0.25, "memory") and top.share(1, 1, 0.0) == (0.0, "")
+    assert all(0 < n < float("inf") for n in machine_peak.measured()) and machine_peak.measured() is machine_peak.measured()
+    monkeypatch.setattr(machine_peak, "measured", lambda: top)
+    row = max(taken.lines, key=lambda r: r.flops)
+    share, limit = top.share(row.flops, row.bytes, row.seconds)
+    page = taken.to_html()
+    assert f"{100 * share:.0f} % {limit}" in page and "reaches 10 Gflop/s in a product, and moves 1.0 GB/s" in page
 
 
 def test_source_with_marks_is_shown_as_text():

@@ -8,12 +8,13 @@ import linecache
 import os
 from typing import TYPE_CHECKING, Any
 
+from gradix._api.costs import machine_peak
 from gradix._api.costs.lines import Lined, shown_bytes
 from gradix._runtime.hlo.buffers import buffers, peak
 from gradix._runtime.hlo.module import NESTING, Computation, Module
 
 if TYPE_CHECKING:
-    from gradix._api.costs.profile import Profile
+    from gradix._api.costs.profile import Profile, ProfileRow
 
 _MOST_RUNS = 4000  # the timeline leaves out the shortest beyond
 _AROUND = 3  # lines of source around those with costs
@@ -155,7 +156,8 @@ def _bar(stages: dict[str, float]) -> str:
 
 def _table(p: Profile) -> str:
     heads = [("ms", 1), ("share", 1), ("calls", 1), ("moved", 1), ("Mflop", 1), ("Gflop/s", 1)]
-    heads += [("line", 0), ("source", 0), ("pass", 0)]
+    heads += [("of peak", 1), ("line", 0), ("source", 0), ("pass", 0)]
+    top = machine_peak.measured()
     head = "".join([f"<th class='{'n' if n else ''}'>{name}</th>" for name, n in heads])
     rows = []
     for r in p.lines:
@@ -167,6 +169,7 @@ def _table(p: Profile) -> str:
             (shown_bytes(r.bytes), r.bytes),
             (f"{1e-6 * r.flops:.2f}", r.flops),
             (f"{1e-9 * r.flops / r.seconds:.2f}" if r.seconds else "", r.flops / (r.seconds or 1)),
+            _of_peak(top, r),
         ]
         cells = "".join([f"<td class='n' data-v='{v!r}'>{t}</td>" for t, v in numbers])
         heat = f"style='background:rgba(var(--heat),{0.55 * r.share:.3f})'"
@@ -175,7 +178,16 @@ def _table(p: Profile) -> str:
             f"<td title='{html.escape(r.file, quote=True)}'>{html.escape(place)}</td>"
             f"<td class='code' {heat}>{html.escape(r.source[:120])}</td><td>{r.phase}</td></tr>"
         )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    told = (
+        f"<p>This machine reaches {1e-9 * top.flops:.0f} Gflop/s in a product, and moves "
+        f"{1e-9 * top.bytes:.1f} GB/s; <i>of peak</i> is the part of the one that a line is closer to.</p>"
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{told}"
+
+
+def _of_peak(top: machine_peak.Peak, r: ProfileRow) -> tuple[str, float]:
+    share, limit = top.share(r.flops, r.bytes, r.seconds)
+    return (f"{100 * share:.0f} % {limit}" if limit else "", share)
 
 
 def _sources(p: Profile) -> str:

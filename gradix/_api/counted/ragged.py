@@ -19,6 +19,7 @@ from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.joining import concatenate
 
 _vmap: Any = lazy_module("gradix._api.mapping.vmap")
+_showing: Any = lazy_module("gradix._api.showing")
 
 
 class Ragged:
@@ -167,6 +168,9 @@ class Ragged:
             Ragged([[2, 4], [6]], dtype=int32)
         """
         return _vmap.vmap(function)(self, *args)
+
+    def _repr_html_(self) -> str:
+        return _showing.ragged(self)
 
     # -- other forms -------------------------------------------------------------------------------
 
