@@ -18,7 +18,7 @@ class Absent(NamedTuple):
 
 MODULES = {
     "experimental.pallas.ops": Absent(
-        "keras, flax", "has kernels for TPUs and GPUs, such as attention"
+        "keras, flax", "has further kernels for TPUs and GPUs, such as sparse attention"
     ),
     "experimental.fused": Absent(
         "nobody known",

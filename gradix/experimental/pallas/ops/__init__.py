@@ -1,0 +1,1 @@
+"""Kernels that are ready to use: softmax, normalisations, products and attention, on any platform."""

@@ -1,0 +1,1 @@
+"""Kernels under the names of those for GPUs; they run on any platform."""

@@ -1,0 +1,1 @@
+"""Kernels under the names of those for TPUs; they run on any platform."""
