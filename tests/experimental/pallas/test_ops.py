@@ -70,3 +70,11 @@ def test_products():
     with pytest.raises(ValueError, match="whole blocks"):
         matmul.matmul(x, y, block_shape=(3, 2))
     same(example_kernel.double(x), 2 * x)
+
+
+def test_the_gradient_of_attention_takes_less_memory_than_that_of_all_scores():
+    q, k, v = (normal(1, 2, 256, 16) for _ in range(3))
+    sizes = tpu.BlockSizes(64, 64, 64, 1)
+    def temporaries(f):
+        return gradix.jit(gradix.grad(lambda *t: (f(*t) ** 2).sum(), (0, 1, 2))).memory(q, k, v).temporaries
+    assert temporaries(lambda *t: tpu.flash_attention(*t, block_sizes=sizes)) < 0.8 * temporaries(lambda *t: tpu.mha_reference(*t, None))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._api.derivatives.checkpoint import checkpoint
 from gradix._api.structs import ShapeDtypeStruct
 from gradix.experimental.pallas._call import pallas_call
 from gradix.experimental.pallas._programs import align_to, cdiv, program_id
@@ -25,6 +26,7 @@ def _kernel(q, k, v, *rest, scale: float, causal: bool, sizes: tuple, extras: tu
     first = program_id(2) * block_q
     queries = q[...].astype(jnp.float32) * scale
 
+    @checkpoint  # the gradient computes the scores of a block again, so that it does not hold all
     def turn(j, carry):
         acc, top, total = carry
         keys = ds(j * block_k, block_k)

@@ -67,7 +67,9 @@ def mha(
         (1, 4, 2, 8)
     """
     out, lse = _attention.attention(
-        *[jnp.swapaxes(x, 1, 2) for x in (q, k, v)],
+        jnp.swapaxes(q, 1, 2),
+        jnp.swapaxes(k, 1, 2),
+        jnp.swapaxes(v, 1, 2),
         _segments(segment_ids),
         scale=sm_scale,
         causal=causal,
@@ -86,8 +88,8 @@ def mha_reference(
     q: Any, k: Any, v: Any, segment_ids: Any, sm_scale: float = 1.0, causal: bool = False
 ) -> Any:
     """The same as a plain function, which holds all scores."""
-    heads = [jnp.swapaxes(jnp.asarray(x), 1, 2) for x in (q, k, v)]
-    out = _attention.reference(*heads, _segments(segment_ids), scale=sm_scale, causal=causal)
+    q, k, v = [jnp.swapaxes(jnp.asarray(x), 1, 2) for x in (q, k, v)]
+    out = _attention.reference(q, k, v, _segments(segment_ids), scale=sm_scale, causal=causal)
     return jnp.swapaxes(out, 1, 2)
 
 
