@@ -179,6 +179,13 @@ def variables_of(exported, avals) -> dict[str, Any]:
                 f"Dtype mismatch for {name}: expected {dtypes.dtype_name(want.dtype)} and called with "
                 f"{dtypes.dtype_name(have.dtype)}. {way}"
             )
+        is_fixed = not exported.dimension_variables and SymbolicDim not in map(type, have.shape)
+        if is_fixed and want.shape != have.shape:
+            raise ValueError(
+                f"Shape mismatch for {name}: the program was exported for shape {want.shape} and is called "
+                f"with {have.shape}. To call it with other sizes, export it for arguments of symbolic "
+                'ones: gradix.ShapeDtypeStruct(export.symbolic_shape("n, ..."), dtype).'
+            )
     bound = dict(exported.bound_dims)
     solver = Solver(in_avals, names, bound)
     if solver.unsolved:  # Another library may have written such a file.

@@ -45,3 +45,9 @@ def test_platforms_of_any_name():
     e = export.export(gradix.jit(lambda x: gradix.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)),
                       platforms=("other", "cpu"))(0.0)
     assert e.platforms == ("other", "cpu") and e.call(0.0) == 0.0
+
+
+def test_a_program_of_fixed_sizes_says_so():
+    fixed = export.export(gradix.jit(lambda x: x + 1))(jnp.ones(3))
+    with pytest.raises(ValueError, match=r"exported for shape \(3,\) and is called with \(4,\)\. .*symbolic_shape"):
+        fixed.call(jnp.ones(4))
