@@ -11,7 +11,7 @@ JOBS ?= 2
 PYTEST := $(PY) -m pytest
 SPEC := ../shared/spec
 
-.PHONY: help demo docs test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample spec clean
+.PHONY: help demo docs notebooks gallery test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample spec clean
 # Steps of `make test` run one after the other, also under `make -j`.
 .NOTPARALLEL:
 
@@ -20,6 +20,7 @@ help:
 	@echo "make test       lint, types, tests, doctests, also on the newest Python there is; what CI runs"
 	@echo "make test-full  the same with the slow tests"
 	@echo "make docs       the site of the documentation with its reference, in build/docs/html"
+	@echo "make notebooks  the pages under \"Learn\" and the examples as notebooks, in build/notebooks"
 	@echo "make bench      speed against the reference implementation, as ratios"
 	@echo "make gpu        for a machine with a GPU: values there, and speed, as a report (docs/devices.md)"
 	@echo "make ecosystem  the programs of 26 libraries written for JAX, on Gradix and on JAX in turns"
@@ -89,6 +90,14 @@ spec: $(VENV)/stamp-test
 # The site of the documentation, with the reference; a warning of Sphinx, or a link that leads nowhere, is an error.
 docs: $(VENV)/stamp-docs
 	$(PY) docs/site build/docs
+
+# Notebooks of the pages under "Learn" and of the examples, in build/notebooks.
+notebooks: $(VENV)/stamp-demo
+	$(PY) -m docs.notebooks build/notebooks
+
+# The pictures of the gallery, by the examples in full.
+gallery: $(VENV)/stamp-demo
+	$(PY) -m docs.gallery
 
 bench: $(VENV)/stamp-bench
 	$(PY) -m benchmarks

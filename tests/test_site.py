@@ -1,12 +1,13 @@
 """What the site of the documentation is made of: its names, pages, pictures; and, where Sphinx is installed, the site itself."""
 import importlib
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from docs import options, pictures
+from docs import gallery, options, pictures
 from docs.site import check, public
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,6 +96,17 @@ def test_pictures_are_used_and_have_dark_colours():
     text = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "docs").glob("*.md"))
     for file in pictures.FOLDER.glob("*.svg"):
         assert f"pictures/{file.name})" in text and "prefers-color-scheme: dark" in file.read_text(encoding="utf-8")
+
+
+def test_the_gallery_shows_what_each_example_draws():
+    text = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    drawing = {p.stem for p in (ROOT / "examples").glob("*.py") if '"--out"' in p.read_text(encoding="utf-8")}
+    assert drawing == set(gallery.PROGRAMS) == {p.stem for p in gallery.FOLDER.glob("*.png")}
+    for name in gallery.PROGRAMS:
+        picture = (gallery.FOLDER / f"{name}.png").read_bytes()
+        width, height = struct.unpack(">II", picture[16:24])
+        assert picture[:8] == b"\x89PNG\r\n\x1a\n" and width >= 1200 and height >= 300 and len(picture) < 400_000
+        assert f"pictures/gallery/{name}.png)" in text and f"../examples/{name}.py)" in text
 
 
 def test_what_is_wrong_with_a_site_is_found(tmp_path):

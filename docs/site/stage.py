@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import public
 import reference
+
+from docs import notebooks
 
 ROOT = public.ROOT
 DOCS = ROOT / "docs"
@@ -32,8 +35,12 @@ def stage(folder: Path) -> None:
     }
     pages = {p: p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")}
     pages |= {p: f"repository/{name}" for name in OUTSIDE if (p := ROOT / name).exists()}
+    made = {path.stem for path in notebooks.write(folder / "notebooks")}
     for path, name in pages.items():
         text = _with_links(path, name, pages, wanted)
+        if path.parent == DOCS and path.stem in made:
+            title, _, rest = text.partition("\n")
+            text = f"{title}\n\n{_download(path.stem, 'This page as a notebook')}\n{rest}"
         if name in MAPS:
             text += _contents(path)
         elif name == "reference.md":
@@ -41,14 +48,24 @@ def stage(folder: Path) -> None:
         elif name == "repository/README.md":  # The front page of the site stands for it.
             text = "---\norphan: true\n---\n" + text
         elif name == "repository/examples/README.md":
+            programs = [Path(name).stem for name in notebooks.PROGRAMS]
+            text += "\nAs notebooks: " + ", ".join([_download(n, n) for n in programs]) + ".\n"
             text += _toctree("", ["/repository/examples/serving/README"])
         reference.write(folder / name, text)
     for picture in (DOCS / "pictures").glob("*.svg"):
         light, dark = _variants(picture.read_text(encoding="utf-8"))
         reference.write(folder / "pictures" / f"{picture.stem}-light.svg", light)
         reference.write(folder / "pictures" / f"{picture.stem}-dark.svg", dark)
+    for picture in (DOCS / "pictures").rglob("*.png"):
+        target = folder / picture.relative_to(DOCS)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(picture, target)
     reference.write_pages(folder / "reference")
     reference.write(folder / "sources.txt", "\n".join(sorted(wanted)) + "\n")
+
+
+def _download(notebook: str, shown: str) -> str:
+    return f"{{download}}`{shown} </notebooks/{notebook}.ipynb>`"
 
 
 def _variants(picture: str) -> tuple[str, str]:
@@ -70,6 +87,8 @@ def _with_links(path: Path, name: str, pages: dict[Path, str], wanted: set[str])
             return match[0]
         if image:
             file = (path.parent / target).resolve()
+            if file.suffix != ".svg":
+                return f"![{shown}]({up}{file.relative_to(DOCS).as_posix()})"
             bare = f"{up}{file.relative_to(DOCS).as_posix().removesuffix('.svg')}"
             return f"![{shown}]({bare}-light.svg){{.only-light}}\n![{shown}]({bare}-dark.svg){{.only-dark}}"
         found = (path.parent / target).resolve()
