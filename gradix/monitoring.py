@@ -233,7 +233,14 @@ def unregister_scalar_listener(callback: Callable[..., None]) -> None:
 
 
 def clear_event_listeners() -> None:
-    """Remove all listeners, of every kind."""
+    """Remove all listeners, of every kind.
+
+    Example:
+        >>> from gradix import monitoring
+        >>> monitoring.register_event_listener(lambda event, **kwargs: print(event))
+        >>> monitoring.clear_event_listeners()
+        >>> monitoring.record_event("/mine/started")
+    """
     for listeners in (_on_event, _on_duration, _on_time_span, _on_scalar):
         listeners.clear()
     _listen()

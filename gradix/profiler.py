@@ -122,6 +122,17 @@ def start_trace(
 
     Raises:
         RuntimeError: a profile is being recorded already.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import gradix
+        >>> from gradix import profiler
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     profiler.start_trace(folder)
+        ...     _ = gradix.jit(lambda x: x + 1)(1.0).block_until_ready()
+        ...     profiler.stop_trace()
+        ...     print([file.suffix for file in pathlib.Path(folder).rglob("*.pb")])
+        ['.pb']
     """
     with _lock:
         if _running:
@@ -139,6 +150,17 @@ def stop_trace() -> None:
     Raises:
         RuntimeError: no profile is being recorded.
         OSError: a link was asked for, and port 9001, from which ui.perfetto.dev fetches, is taken.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> import gradix
+        >>> from gradix import profiler
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     profiler.start_trace(folder)
+        ...     _ = gradix.jit(lambda x: x + 1)(1.0).block_until_ready()
+        ...     profiler.stop_trace()
+        ...     print([file.suffix for file in pathlib.Path(folder).rglob("*.pb")])
+        ['.pb']
     """
     with _lock:
         if not _running:

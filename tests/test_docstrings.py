@@ -80,7 +80,7 @@ def test_public_docstrings_say_what_they_should():
 
 # Public functions, classes and exceptions whose docstring has no example: most are types of other packages, such as NumPy's, and
 # what only accelerators, several processes or other libraries can run. It only gets smaller.
-MOST_WITHOUT_EXAMPLE = 249
+MOST_WITHOUT_EXAMPLE = 211
 SHORT = {"jnp": "gradix.numpy"}
 
 
@@ -124,6 +124,16 @@ def test_what_has_no_example_gets_less():
     without = [path for path, name in public.names().items() if path == name.home and name.kind in ("function", "class", "exception")
                and ">>> " not in public.docstring(name)]
     assert len(without) <= MOST_WITHOUT_EXAMPLE, f"give examples to what is new among {without}"
+
+
+def test_an_example_is_a_session_and_nothing_else():
+    """The site shows it as code, so prose in it is read as Python."""
+    wrong = []
+    for path, name in public.names().items():
+        example = re.search(r"^Example:\n(\s*)(\S.*)$", public.docstring(name) if path == name.home else "", re.MULTILINE)
+        if example and not example[2].startswith(">>>"):
+            wrong.append(path)
+    assert wrong == []
 
 
 def test_each_see_also_names_what_there_is():

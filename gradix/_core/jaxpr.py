@@ -149,7 +149,16 @@ def new_jaxpr_eqn(
     source_info: Any = None,
     ctx: Any = None,
 ) -> JaxprEqn:
-    """An equation made of its parts; `ctx` is accepted and ignored."""
+    """An equation made of its parts; `ctx` is accepted and ignored.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core, lax
+        >>> program = gradix.make_jaxpr(lambda x: -x)(1.0).jaxpr
+        >>> eqn = core.new_jaxpr_eqn(program.invars, program.outvars, lax.neg_p, {}, set())
+        >>> eqn.primitive.name
+        'neg'
+    """
     return JaxprEqn(primitive, list(invars), list(outvars), params, effects, source_info)
 
 

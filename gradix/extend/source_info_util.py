@@ -38,7 +38,13 @@ __all__ = [
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
-    """The place as a string `file:line (function)`; `num_frames` is not used."""
+    """The place as a string `file:line (function)`; `num_frames` is not used.
+
+    Example:
+        >>> from gradix.extend import source_info_util as source
+        >>> isinstance(source.summarize(source.new_source_info()), str)
+        True
+    """
     return str(source_info)
 
 

@@ -137,6 +137,12 @@ def get_primitive_transpose(p: Any) -> Any:
 
     Raises:
         NotImplementedError: the primitive has none.
+
+    Example:
+        >>> from gradix import lax
+        >>> from gradix.interpreters import ad
+        >>> callable(ad.get_primitive_transpose(lax.neg_p))
+        True
     """
     try:
         return primitive_transposes[p]

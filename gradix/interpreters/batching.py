@@ -62,7 +62,15 @@ def register_vmappable(
 
 
 def unregister_vmappable(data_type: type) -> None:
-    """Undo `register_vmappable`."""
+    """Undo `register_vmappable`.
+
+    Example:
+        >>> from gradix.interpreters import batching
+        >>> class Pair:
+        ...     pass
+        >>> batching.register_vmappable(Pair, int, int, lambda *a: a, lambda *a: a, None)
+        >>> batching.unregister_vmappable(Pair)
+    """
     containers.unregister(data_type)
 
 
@@ -102,7 +110,19 @@ def _same_axis(prim, out, axis):
 
 
 def defbroadcasting(prim: Any) -> None:
-    """Set the rule of an elementwise primitive whose operands have one rank and broadcast."""
+    """Set the rule of an elementwise primitive whose operands have one rank and broadcast.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import batching
+        >>> twice_p = Primitive("twice_of")
+        >>> _ = twice_p.def_impl(lambda x: 2 * x)
+        >>> _ = twice_p.def_abstract_eval(lambda x: x)
+        >>> batching.defbroadcasting(twice_p)
+        >>> gradix.vmap(twice_p.bind)(jnp.ones(3))
+        Array([2., 2., 2.], dtype=float32)
+    """
 
     def batch(size, args, axes, **params):
         rank = max([x.aval.ndim - (a is not None) for x, a in zip(args, axes)])
@@ -125,12 +145,22 @@ def _with_rank(x, rank: int, mapped: bool):
 
 
 def defreducer(prim: Any) -> None:
-    """Set the rule of a reduction whose parameter `axes` holds the reduced axes."""
+    """Set the rule of a reduction whose parameter `axes` holds the reduced axes.
 
-    def batch(size, args, axes, **params):
-        (x,) = args
-        (axis,) = axes
-        reduced = tuple([a + (a >= axis) for a in params.pop("axes")])
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import batching
+        >>> total_p = Primitive("total_of")
+        >>> _ = total_p.def_impl(lambda x, axes: jnp.sum(x, axes))
+        >>> batching.defreducer(total_p)
+        >>> gradix.vmap(lambda x: total_p.bind(x, axes=(0,)))(jnp.ones((3, 2)))
+        Array([2., 2., 2.], dtype=float32)
+    """
+
+    def batch(size, args, mapped, /, *, axes, **params):
+        (x,), (axis,) = args, mapped
+        reduced = tuple([a + (a >= axis) for a in axes])
         out = bind(prim, [x], {"axes": reduced, **params})
         return out, axis - sum([a < axis for a in reduced])
 

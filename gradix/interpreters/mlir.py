@@ -42,6 +42,16 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:
     Args:
         fun: the function.
         multiple_results: whether it returns a sequence of arrays instead of one.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import mlir
+        >>> third_p = Primitive("third_of")
+        >>> _ = third_p.def_abstract_eval(lambda x: x)
+        >>> mlir.register_lowering(third_p, mlir.lower_fun(lambda x: x / 3, multiple_results=False))
+        >>> gradix.jit(third_p.bind)(6.0)
+        Array(2., dtype=float32, weak_type=True)
     """
     return LoweredFunction(fun, multiple_results)
 

@@ -152,6 +152,15 @@ def trace_to_jaxpr_dynamic(fun: Any, in_avals: Any) -> tuple[Jaxpr, list, list]:
 
     Returns:
         The jaxpr, the types of its results, and the values of its constvars.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import linear_util as lu
+        >>> from gradix.interpreters import partial_eval as pe
+        >>> doubled = lu.wrap_init(lambda x: [2 * x])
+        >>> program, out_types, _ = pe.trace_to_jaxpr_dynamic(doubled, [gradix.typeof(1.0)])
+        >>> [eqn.primitive.name for eqn in program.eqns], out_types
+        (['mul'], [ShapedArray(float32[], weak_type=True)])
     """
     function = getattr(fun, "call_wrapped", fun)
     name = getattr(getattr(fun, "f", fun), "__name__", "")

@@ -18,7 +18,14 @@ canonicalize_dtype_handlers = ClassRules(converters, np.asarray)
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
-    """Apply a primitive to concrete arrays by a program of it alone; an `impl` for `def_impl`."""
+    """Apply a primitive to concrete arrays by a program of it alone; an `impl` for `def_impl`.
+
+    Example:
+        >>> from gradix import lax
+        >>> from gradix.interpreters import xla
+        >>> xla.apply_primitive(lax.neg_p, 2.0)
+        Array(-2., dtype=float32, weak_type=True)
+    """
     return compiled(prim, [as_array(a) for a in args], params)
 
 

@@ -14,8 +14,6 @@ def load_ipython_extension(ipython: Any) -> None:
         ipython: the shell of IPython.
 
     Example:
-        In a notebook, `%load_ext gradix` calls this.
-
         >>> import gradix
         >>> class Shell:
         ...     def register_magic_function(self, function, kind):

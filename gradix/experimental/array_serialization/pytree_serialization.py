@@ -269,6 +269,15 @@ def load(
         ValueError: a file is damaged, missing, or not one that `save` writes; or integers of 64
             bits do not fit into 32 bits while jax_enable_x64 is off.
         OSError: a file cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.array_serialization import pytree_serialization
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pytree_serialization.save({"w": jnp.arange(3)}, folder)
+        ...     print(pytree_serialization.load(folder))
+        {'w': Array([0, 1, 2], dtype=int32)}
     """
     _check_specs("load", ts_specs)
 
@@ -424,7 +433,17 @@ def nonblocking_save(
 def nonblocking_load(
     directory: str | os.PathLike, shardings: Any = None, *, mask: Any = None, ts_specs: Any = None
 ) -> PyTreeFuture:
-    """As `load`, in a background thread."""
+    """As `load`, in a background thread.
+
+    Example:
+        >>> import tempfile
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.array_serialization import pytree_serialization
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     pytree_serialization.save({"w": jnp.arange(3)}, folder)
+        ...     print(pytree_serialization.nonblocking_load(folder).result())
+        {'w': Array([0, 1, 2], dtype=int32)}
+    """
     types = load_pytreedef(directory)
     return _in_background(lambda: load(directory, shardings, mask=mask, ts_specs=ts_specs), types)
 

@@ -82,6 +82,14 @@ def store(
 
     Raises:
         ValueError: the elements are of another dtype, or do not broadcast to the index.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x_ref, out_ref):
+        ...     pl.store(out_ref, slice(None), x_ref[:] + 1)
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([4, 6], dtype=int32)
     """
     swap(x_ref_or_view, idx, val, mask=mask, _wants_old=False)
 
@@ -96,7 +104,18 @@ def swap(
     _function_name: str = "swap",
     _wants_old: bool = True,
 ) -> Any:
-    """As `store`; returns the elements that were there, and where the mask is false those of `val`."""
+    """As `store`; returns the elements that were there, and where the mask is false those of `val`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x_ref, out_ref):
+        ...     out_ref[:] = x_ref[:]
+        ...     old = pl.swap(out_ref, 0, 9)
+        ...     out_ref[1] = old
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([9, 3], dtype=int32)
+    """
     ref, index = _target(x_ref_or_view, idx)
     if mask is None:
         return _swap(ref, index, val, _function_name, _wants_old)

@@ -66,7 +66,17 @@ def async_copy(
 
 
 def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
-    """Copy from one reference to another, or with `add` add to what is there."""
+    """Copy from one reference to another, or with `add` add to what is there.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(x_ref, out_ref):
+        ...     pltpu.sync_copy(x_ref, out_ref)
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([3, 5], dtype=int32)
+    """
     AsyncCopyDescriptor(src_ref, dst_ref, None).start(add=add)
 
 

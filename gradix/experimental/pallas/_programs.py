@@ -317,6 +317,11 @@ def next_power_of_2(x: int) -> int:
 
     Raises:
         ValueError: `x` is negative.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.next_power_of_2(5), pl.next_power_of_2(8)
+        (8, 8)
     """
     if x < 0:
         raise ValueError(f"next_power_of_2 requires a non-negative integer, got {x}.")
@@ -324,12 +329,25 @@ def next_power_of_2(x: int) -> int:
 
 
 def strides_from_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How many elements apart neighbours along each axis are, in row-major order."""
+    """How many elements apart neighbours along each axis are, in row-major order.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.strides_from_shape((2, 3, 4))
+        (12, 4, 1)
+    """
     return tuple([int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))])
 
 
 def multiple_of(x: Any, values: Any) -> Any:
-    """`x`, with the promise that it is a multiple of `values`, which is not needed here."""
+    """`x`, with the promise that it is a multiple of `values`, which is not needed here.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.multiple_of(jnp.int32(16), 8)
+        Array(16, dtype=int32)
+    """
     return x
 
 

@@ -52,6 +52,15 @@ def debug_check(condition: Any, message: str) -> None:
 
     Raises:
         AssertionError: the condition is false, inside of `enable_debug_checks()`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x_ref, out_ref):
+        ...     pl.debug_check(x_ref[0] > 0, "The first element must be positive.")
+        ...     out_ref[:] = 2 * x_ref[:]
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([ 6, 10], dtype=int32)
     """
     if not config.state.jax_pallas_enable_debug_checks:
         return
@@ -87,7 +96,13 @@ def enable_debug_checks(new_val: bool = True) -> Any:
 
 
 def enable_poison_buffers(new_val: bool = True) -> Any:
-    """A context that is accepted: memory that is not written always reads NaN here."""
+    """A context that is accepted: memory that is not written always reads NaN here.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> with pl.enable_poison_buffers():
+        ...     pass
+    """
     return config.override("jax_pallas_poison_buffers", bool(new_val))
 
 
@@ -105,7 +120,13 @@ def lower_as_mlir(
     platforms: Any = None,
     **kwargs: Any,
 ) -> str:
-    """The StableHLO text of a function."""
+    """The StableHLO text of a function.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> "stablehlo.add" in str(pl.lower_as_mlir(lambda x: x + 1, 1.0))
+        True
+    """
     return jit(f, static_argnames=static_argnames).lower(*args, **kwargs).as_text()
 
 
@@ -237,7 +258,13 @@ def dot(
 
 
 def reciprocal(x: Any, *, approx: bool = False, full_range: bool = True) -> Any:
-    """1/x; an approximation is allowed, but not needed here."""
+    """1/x; an approximation is allowed, but not needed here.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.reciprocal(4.0)
+        Array(0.25, dtype=float32, weak_type=True)
+    """
     return lax.reciprocal(x)
 
 

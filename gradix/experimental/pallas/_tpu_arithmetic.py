@@ -41,7 +41,14 @@ def roll(
 
 
 def bitcast(x: Any, ty: Any) -> Any:
-    """The bits of an array as another dtype; the second last axis grows or shrinks with its width."""
+    """The bits of an array as another dtype; the second last axis grows or shrinks with its width.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.bitcast(jnp.ones((2, 2), "float32"), "int32")[0, 0]
+        Array(1065353216, dtype=int32)
+    """
     return _bitcast(x, jnp.dtype(ty))
 
 
@@ -55,6 +62,14 @@ def stochastic_round(x: Any, random_bits: Any, *, target_dtype: Any) -> Any:
 
     Raises:
         ValueError: the dtypes are others.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import random
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> bits = random.bits(random.key(0), (2,))
+        >>> pltpu.stochastic_round(jnp.ones(2), bits, target_dtype=jnp.bfloat16)
+        Array([1, 1], dtype=bfloat16)
     """
     target = jnp.dtype(target_dtype)
     if x.dtype != np.float32 or random_bits.dtype != np.uint32 or target.itemsize > 2:
@@ -71,7 +86,15 @@ def stochastic_round(x: Any, random_bits: Any, *, target_dtype: Any) -> Any:
 
 
 def pack_elementwise(xs: Any, *, packed_dtype: Any) -> Any:
-    """Arrays of one shape as one of uint32, whose bits hold an element of each, the first lowest."""
+    """Arrays of one shape as one of uint32, whose bits hold an element of each, the first lowest.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> low, high = jnp.ones(2), jnp.full(2, 2.0)
+        >>> pltpu.pack_elementwise([low, high], packed_dtype=jnp.bfloat16).dtype
+        dtype('uint32')
+    """
     packed = jnp.dtype(packed_dtype)
     width = packed.itemsize * 8
     out = jnp.zeros(xs[0].shape, np.uint32)
@@ -82,7 +105,15 @@ def pack_elementwise(xs: Any, *, packed_dtype: Any) -> Any:
 
 
 def unpack_elementwise(x: Any, *, index: int, packed_dtype: Any, unpacked_dtype: Any) -> Any:
-    """The array of number `index` that `pack_elementwise` packed."""
+    """The array of number `index` that `pack_elementwise` packed.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> packed = pltpu.pack_elementwise([jnp.ones(2), jnp.full(2, 2.0)], packed_dtype=jnp.bfloat16)
+        >>> pltpu.unpack_elementwise(packed, index=1, packed_dtype=jnp.bfloat16, unpacked_dtype=jnp.float32)
+        Array([2., 2.], dtype=float32)
+    """
     packed = jnp.dtype(packed_dtype)
     width = packed.itemsize * 8
     bits = lax.bitcast_convert_type(x, np.uint32) >> np.uint32(index * width)
@@ -143,11 +174,33 @@ def sample_block(
 
 
 def touch(ref: Any) -> None:
-    """Mark a reference as used; it has no effect here."""
+    """Mark a reference as used; it has no effect here.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(x_ref, out_ref):
+        ...     pltpu.touch(x_ref)
+        ...     out_ref[:] = x_ref[:]
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([3, 5], dtype=int32)
+    """
 
 
 def trace_value(label: str, value: Any) -> None:
-    """Record a value in a profile of a TPU; it has no effect here."""
+    """Record a value in a profile of a TPU; it has no effect here.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(x_ref, out_ref):
+        ...     pltpu.trace_value("first", x_ref[0])
+        ...     out_ref[:] = x_ref[:]
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([3, 5], dtype=int32)
+    """
 
 
 def with_memory_space_constraint(x: Any, memory_space: Any) -> Any:

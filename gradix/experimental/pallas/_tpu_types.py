@@ -185,16 +185,32 @@ class InterpretParams:
 
 @contextlib.contextmanager
 def force_tpu_interpret_mode(params: InterpretParams = InterpretParams()) -> Iterator[None]:
-    """A context that is accepted: kernels for TPUs run anywhere here."""
+    """A context that is accepted: kernels for TPUs run anywhere here.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> with pltpu.force_tpu_interpret_mode():
+        ...     pass
+    """
     yield
 
 
 def set_tpu_interpret_mode(params: InterpretParams = InterpretParams()) -> None:
-    """It is accepted: kernels for TPUs run anywhere here."""
+    """It is accepted: kernels for TPUs run anywhere here.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.set_tpu_interpret_mode()
+    """
 
 
 def reset_tpu_interpret_mode_state() -> None:
-    """It is accepted: runs of kernels keep no state here."""
+    """It is accepted: runs of kernels keep no state here.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.reset_tpu_interpret_mode_state()
+    """
 
 
 def is_tpu_device() -> bool:

@@ -82,12 +82,33 @@ CMEM, SEMAPHORE, HBM = MemorySpace.CMEM, MemorySpace.SEMAPHORE, MemorySpace.HBM
 
 
 def load(ref: _Any, *, mask: _Any = None) -> _Any:
-    """The elements of a reference, or of a part of one; where the mask is false, zeros."""
+    """The elements of a reference, or of a part of one; where the mask is false, zeros.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(x_ref, out_ref):
+        ...     out_ref[:] = pltpu.load(x_ref, mask=jnp.array([True, False]))
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([3, 0], dtype=int32)
+    """
     return _load(ref, mask=mask)
 
 
 def store(ref: _Any, val: _Any, *, mask: _Any = None) -> None:
-    """Write the elements of a reference, or of a part of one, where the mask is true."""
+    """Write the elements of a reference, or of a part of one, where the mask is true.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(x_ref, out_ref):
+        ...     out_ref[:] = x_ref[:]
+        ...     pltpu.store(out_ref, x_ref[:] + 10, mask=jnp.array([True, False]))
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([13,  5], dtype=int32)
+    """
     _store(ref, None, val, mask=mask)
 
 

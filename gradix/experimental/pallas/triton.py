@@ -38,12 +38,33 @@ def load(
     eviction_policy: _Any = None,
     volatile: _Any = False,
 ) -> _Any:
-    """The elements of a reference, or of a part of one; where the mask is false, `other` or 0."""
+    """The elements of a reference, or of a part of one; where the mask is false, `other` or 0.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import triton
+        >>> def kernel(x_ref, out_ref):
+        ...     out_ref[:] = triton.load(x_ref, mask=jnp.array([True, False]), other=7)
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([3, 7], dtype=int32)
+    """
     return _load(ref, mask=mask, other=other)
 
 
 def store(ref: _Any, val: _Any, *, mask: _Any = None, eviction_policy: _Any = None) -> None:
-    """Write the elements of a reference, or of a part of one, where the mask is true."""
+    """Write the elements of a reference, or of a part of one, where the mask is true.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import triton
+        >>> def kernel(x_ref, out_ref):
+        ...     out_ref[:] = x_ref[:]
+        ...     triton.store(out_ref, x_ref[:] + 10, mask=jnp.array([True, False]))
+        >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
+        Array([13,  5], dtype=int32)
+    """
     _store(ref, None, val, mask=mask)
 
 

@@ -103,7 +103,16 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
 
 
 def sparsified(function: Callable, *args: Any, **kwargs: Any) -> Callable:
-    """`sparsify` of a function of one array, whose further arguments are given here."""
+    """`sparsify` of a function of one array, whose further arguments are given here.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> from gradix.experimental.sparse import transform
+        >>> transform.sparsified(jnp.multiply, 2.0)(sparse.eye(2)).todense()
+        Array([[2., 0.],
+               [0., 2.]], dtype=float32)
+    """
     return sparsify(lambda x: function(x, *args, **kwargs))
 
 
