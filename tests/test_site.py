@@ -9,6 +9,7 @@ import pytest
 
 from docs import gallery, options, pictures
 from docs.site import check, public
+from gradix._core import annotations
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "docs" / "site"
@@ -142,6 +143,15 @@ def test_code_leads_to_what_it_names():
     assert reference.page_of("symbolic_shape", "gradix.export") == "reference/gradix.export.symbolic_shape"
     assert reference.page_of("gradix.lax") == "reference/gradix.lax"
     assert reference.page_of("x + 1") is None and reference.page_of("nothing.such") is None
+
+
+def test_signatures_are_in_words_that_readers_know():
+    reference = module("reference")
+    shown = reference._call(NAMES["gradix.numpy.sum"].value) + reference._call(NAMES["gradix.random.normal"].value)
+    assert "axis: int | Sequence[int] | None = None" in shown and "key: Array | ndarray" in shown
+    listed = {n for n in vars(annotations) if n[0].isupper()} - {"Any", "Protocol", "Sequence", "SupportsIndex", "TypeAlias", "TYPE_CHECKING"}
+    with_page = {n for n in listed if any(p.endswith("." + n) for p in NAMES)}
+    assert listed - with_page - {"SupportsDType"} == set(reference.IN_PLAIN_WORDS)
 
 
 def test_support_is_what_a_call_shows():

@@ -322,6 +322,16 @@ class _Shown:
         return self.text
 
 
+# What the short names of `gradix._core.annotations` that have no page stand for.
+IN_PLAIN_WORDS = {
+    "Axes": "int | Sequence[int]",
+    "KeyLike": "Array | ndarray",
+    "Shape": "int | Sequence[int]",
+    "Size": "int",
+}
+_OWN_WORD = re.compile(rf"\b(?:{'|'.join(IN_PLAIN_WORDS)})\b")
+
+
 class _Annotation:
     def __init__(self, text: str):
         self.text = text
@@ -335,7 +345,8 @@ def _annotation(value: Any) -> Any:
     if value is inspect.Parameter.empty:
         return value
     text = value if isinstance(value, str) else inspect.formatannotation(value)
-    return _Annotation(re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", text))
+    text = re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", text)
+    return _Annotation(_OWN_WORD.sub(lambda word: IN_PLAIN_WORDS[word[0]], text))
 
 
 def _types(value: Any) -> dict[str, str]:
