@@ -14,7 +14,7 @@ from vulture.core import Vulture
 
 PACKAGE = Path(__file__).parents[1] / "gradix"
 # Decorators that keep a function for later calls.
-REGISTRATIONS = ["@*.defjvp", "@*.given", "@*.on_renewal", "@*.register*", "@rule"]
+REGISTRATIONS = ["@*.defjvp", "@*.given", "@*.on_renewal", "@*.register*", "@_register", "@rule"]
 # What is found by its name, and where.
 ALLOWED = {
     "exponential_of_two": "the attribute complex_hlo of an operation",
