@@ -23,7 +23,7 @@ from gradix._core.divisions import (
 )
 from gradix._core.effects import MeshEffect
 from gradix._core.mesh import AxisType, Mesh
-from gradix._core.named_sharding import NamedSharding
+from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.operators import Array
 from gradix._core.primitive import MeshTraits, Primitive, ValueTraits
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
@@ -194,7 +194,15 @@ class ToAuto(Primitive):
         return [ct]
 
     def batch(self, size, args, in_axes, *, axes=None):
-        return bind(self, args, {"axes": axes}), in_axes[0]
+        (x,), (a,) = args, in_axes
+        entry, mesh = entries(x.aval)[a], _options.gradix_mesh
+        explicit = set(mesh.explicit_axes) if mesh is not None else set()
+        if axes is None and entry is not None and explicit.issuperset(axes_of(entry)):
+            # the mapped axis is no part of what the function decides about
+            row = [entry if i == a else None for i in range(x.aval.ndim)]
+            sharding = NamedSharding(x.aval.division.mesh, PartitionSpec(*row))
+            return bind(reshard_p, (x,), {"sharding": sharding}), a
+        return bind(self, args, {"axes": axes}), a
 
     def lower(self, em, out, x, *, axes=None):
         return x

@@ -119,3 +119,12 @@ def test_specs_with_unreduced_axes_are_not_extended():
     for extended in (lambda s: s + (None,), lambda s: (None,) + s):
         with pytest.raises(TypeError, match="not extended by a tuple"):
             extended(P("x", unreduced={"y"}))
+
+
+def test_gradients_of_examples_stay_divided_as_the_examples():
+    with gradix.set_mesh(explicit(2, 2)):
+        rows = gradix.device_put(np.arange(48.0, dtype=np.float32).reshape(6, 8), P("x", None))
+        f = lambda x: jnp.cos(gradix.sharding.reshard(x, P("y"))).sum()
+        out = gradix.jit(gradix.vmap(gradix.grad(f)))(rows)
+    assert out.sharding.spec == P("x", None)
+    np.testing.assert_allclose(out, -np.sin(np.asarray(rows)), rtol=1e-5, atol=1e-6)
