@@ -13,8 +13,8 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix._api.costs import machine_peak
 from gradix import lax, profiler
+from gradix._api.costs import machine_peak
 from gradix._api.costs.profile import profile
 
 HERE = Path(__file__).name
