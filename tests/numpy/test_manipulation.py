@@ -242,7 +242,6 @@ WRONG = [
     (lambda: jnp.compress(jnp.array([0, 0, 1]), V[:2]), ValueError, "out of bounds"),
     (lambda: jnp.unpackbits(V), TypeError, "must be of uint8"),
     (lambda: jnp.ravel_multi_index((jnp.array([5]), jnp.array([0])), (3, 4)), ValueError, "out of bounds"),
-    (lambda: gradix.jit(jnp.trim_zeros)(V), ConcretizationTypeError, "trim_zeros"),
     (lambda: gradix.jit(lambda c: jnp.choose(c, [V, V]))(V), ConcretizationTypeError, "clip"),
 ]
 
