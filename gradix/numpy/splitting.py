@@ -111,7 +111,7 @@ def _split(name: str, ary, given: Any, axis: int) -> list:
     is_list = isinstance(given, (tuple, list))
     where: Any = [value_of(i) for i in given] if is_list else value_of(given)
     unknown = next((i for i in (where if is_list else [where]) if is_unknown(i)), None)
-    if unknown is not None and decides_sizes(unknown) and (is_list or unknown.aval.ndim == 1):
+    if unknown is not None and decides_sizes(unknown) and (is_list or np.ndim(unknown) == 1):
         return _at_traced(name, x, where if is_list else lax.unstack(unknown, 0), axis)
     if is_count(n) and (is_list or np.ndim(where) or name == "array_split"):
         return _of_counted(x, where, axis)
