@@ -31,7 +31,7 @@ _options = _config.state
 _WHOLE = PartitionSpec()
 
 
-def with_sharding_constraint(x: T, shardings) -> T:
+def with_sharding_constraint(x: T, shardings: Any) -> T:
     """`x`, which the compiler must divide over devices as given; a concrete array is moved there.
 
     Args:
@@ -146,7 +146,7 @@ def _checked(name: str, x, sharding) -> Sharding:
     return found
 
 
-def reshard(xs: T, out_shardings) -> T:
+def reshard(xs: T, out_shardings: Any) -> T:
     """Arrays divided over devices in another way; types show it for mesh axes that are `Explicit`.
 
     Args:
@@ -169,7 +169,7 @@ def reshard(xs: T, out_shardings) -> T:
     return _constrained("reshard", reshard_p, xs, out_shardings)
 
 
-def shard_alike(x, y):
+def shard_alike(x: Any, y: Any) -> Any:
     """`x` and `y`, which the compiler must divide over devices in the same way.
 
     Raises:
@@ -189,7 +189,7 @@ def shard_alike(x, y):
     return tuple(bind(shard_alike_p, (x, y), {}))
 
 
-def with_layout_constraint(x, layouts):
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
     """`x`, which the compiler must lay out in memory as given.
 
     Args:

@@ -349,8 +349,18 @@ def holds(jaxpr: Jaxpr, test: Callable[[JaxprEqn], bool]) -> bool:
     """
     found = jaxpr.memo.get(test)
     if found is None:
-        found = jaxpr.memo[test] = any(equation_holds(e, test) for e in jaxpr.eqns)
-    return found
+        left, without = [jaxpr], []
+        while left and not found:
+            inner = left.pop()
+            if inner.memo.get(test) is None:
+                without.append(inner)
+                found = any(map(test, inner.eqns))
+                left += subjaxprs(inner)
+            else:
+                found = inner.memo[test]
+        for inner in [jaxpr] if found else without:
+            inner.memo[test] = bool(found)
+    return bool(found)
 
 
 def equation_holds(eqn: JaxprEqn, test: Callable[[JaxprEqn], bool]) -> bool:
