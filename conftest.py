@@ -13,11 +13,7 @@ def pytest_runtest_call(item):
     """Doctests run as in a process without the reference implementation, which another test may have imported."""
     peer = {}
     if isinstance(item, pytest.DoctestItem):
-        peer = {
-            name: sys.modules.pop(name)
-            for name in list(sys.modules)
-            if name.partition(".")[0] == "jax"
-        }
+        peer = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "jax"}
     try:
         return (yield)
     finally:

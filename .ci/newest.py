@@ -37,9 +37,7 @@ def executables() -> Iterator[Path]:
 def version(python: Path) -> tuple[int, ...] | None:
     """The version of a released Python that can make environments and is none itself; None of anything else."""
     try:
-        done = subprocess.run(
-            [python, "-c", PROBE], capture_output=True, text=True, timeout=60, check=False
-        )
+        done = subprocess.run([python, "-c", PROBE], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     *number, final, own = done.stdout.split() or ["", ""]
@@ -49,9 +47,7 @@ def version(python: Path) -> tuple[int, ...] | None:
 def newer(than: tuple[int, int]) -> dict[tuple[int, int], Path]:
     """The Pythons of later minor versions, the latest first; of each the latest patch."""
     found: dict[tuple[int, ...], Path] = {}
-    for path in dict.fromkeys(
-        p.resolve() for p in executables() if os.access(p, os.X_OK) and "config" not in p.name
-    ):
+    for path in dict.fromkeys(p.resolve() for p in executables() if os.access(p, os.X_OK) and "config" not in p.name):
         number = version(path)
         if number is not None and number[:2] > than:
             found.setdefault(number, path)
@@ -68,9 +64,7 @@ def make(python: Path, folder: Path, extras: str) -> bool:
     subprocess.run([python, "-m", "venv", folder], check=True)
     install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     install += ["--only-binary=:all:", "-e", f"{ROOT}[{extras}]"]
-    done = subprocess.run(
-        [folder / "bin/python", *install], stderr=subprocess.PIPE, text=True, check=False
-    )
+    done = subprocess.run([folder / "bin/python", *install], stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode == 0:
         (folder / "stamp").touch()
         return True

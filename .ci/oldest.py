@@ -4,9 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-PROJECT = tomllib.loads(
-    (Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8")
-)
+PROJECT = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8"))
 for needed in PROJECT["project"]["dependencies"]:
     name, least = re.match(r"([\w-]+)>=([\d.]+)", needed).groups()
     print(f"{name}=={least}.*")

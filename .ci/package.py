@@ -58,22 +58,14 @@ IN_THE_SOURCES = (
 def build(folder: Path) -> tuple[Path, Path]:
     """Make the archive and, from it, the wheel; check what is in them."""
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", folder, ROOT],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", *folder.iterdir()], check=True
-    )
+    subprocess.run([sys.executable, "-m", "build", "--outdir", folder, ROOT], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *folder.iterdir()], check=True)
     (wheel,), (sources,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     inside = zipfile.ZipFile(wheel).namelist()
     foreign = [n for n in inside if not n.startswith(("gradix/", "gradix-"))]
     with tarfile.open(sources) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
-    lacking = [n for n in IN_THE_WHEEL if n not in inside] + [
-        n for n in IN_THE_SOURCES if n not in packed
-    ]
+    lacking = [n for n in IN_THE_WHEEL if n not in inside] + [n for n in IN_THE_SOURCES if n not in packed]
     if foreign or lacking:
         sys.exit(f"the wheel holds what it should not: {foreign}; these are missing: {lacking}")
     return wheel, sources
@@ -98,9 +90,7 @@ def install(python: Path, folder: Path, wheel: Path, packages: str) -> str:
     ]
     if packages == "oldest":
         constraints = folder / "oldest.txt"
-        oldest = subprocess.run(
-            [sys.executable, ROOT / ".ci/oldest.py"], capture_output=True, text=True, check=True
-        )
+        oldest = subprocess.run([sys.executable, ROOT / ".ci/oldest.py"], capture_output=True, text=True, check=True)
         constraints.write_text(oldest.stdout, encoding="utf-8")
         command += ["--constraint", constraints]
     done = subprocess.run([*command, wheel], capture_output=True, text=True, check=False)
@@ -111,9 +101,9 @@ def first_program(python: Path, folder: Path) -> dict[str, str]:
     """How the first program ends in each of the ways: "ok", "not here" where the machine does not allow it, or the error."""
     home = folder / "home"
     home.mkdir()
-    plain = {
-        k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "GRADIX", "JAX", "XDG"))
-    } | {"HOME": str(home)}
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "GRADIX", "JAX", "XDG"))} | {
+        "HOME": str(home)
+    }
     command = [str(python), "-W", "error", "-c", FIRST]
     readonly = folder / "readonly"
     readonly.mkdir(mode=0o555)
@@ -134,9 +124,7 @@ def first_program(python: Path, folder: Path) -> dict[str, str]:
             else "not here"
         ),
         "another user": lambda: (
-            _ends([*as_other, *command], plain | {"HOME": "/nonexistent"})
-            if as_other
-            else "not here"
+            _ends([*as_other, *command], plain | {"HOME": "/nonexistent"}) if as_other else "not here"
         ),
         "offline": lambda: _ends([*offline, *command], plain) if offline else "not here",
     }
@@ -144,54 +132,34 @@ def first_program(python: Path, folder: Path) -> dict[str, str]:
 
 
 def _ends(command: list[str], environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        command, env=environment, cwd="/", capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, timeout=300, check=False)
     if done.returncode == 0:
         return "ok" if not done.stderr.strip() else f"prints {done.stderr.strip().splitlines()[-1]}"
     last = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-    return (
-        "not here" if "Operation not permitted" in last[0] and command[0] == "unshare" else last[0]
-    )
+    return "not here" if "Operation not permitted" in last[0] and command[0] == "unshare" else last[0]
 
 
 def sample(python: Path, sources: Path, folder: Path) -> str:
     """Some of the tests, from the unpacked archive with the packages of the wheel's environment."""
     needed = ["hypothesis", "mpmath", "pytest", "pytest-xdist"]
-    subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needed],
-        check=True,
-    )
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needed], check=True)
     with tarfile.open(sources) as archive:
         archive.extractall(folder, filter="data")
     (unpacked,) = folder.iterdir()
     done = subprocess.run(
-        [python, "-m", "pytest", "-m", "not slow", *SAMPLE],
-        cwd=unpacked,
-        capture_output=True,
-        text=True,
-        check=False,
+        [python, "-m", "pytest", "-m", "not slow", *SAMPLE], cwd=unpacked, capture_output=True, text=True, check=False
     )
     closing = (done.stdout.strip().splitlines() or [""])[-1]
     return "ok" if done.returncode == 0 else f"{closing}\n{done.stdout[-3000:]}"
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", action="store_true", help="run some of the tests from the unpacked archive too")
     parser.add_argument(
-        "--sample", action="store_true", help="run some of the tests from the unpacked archive too"
+        "--python", action="append", type=Path, help="a Python to install for; all of this machine by default"
     )
-    parser.add_argument(
-        "--python",
-        action="append",
-        type=Path,
-        help="a Python to install for; all of this machine by default",
-    )
-    parser.add_argument(
-        "--dist", type=Path, default=ROOT / "dist", help="the folder of the archive and the wheel"
-    )
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="the folder of the archive and the wheel")
     options = parser.parse_args(arguments)
     wheel, sources = build(options.dist)
     print(f"built {wheel.name} and {sources.name}")
@@ -210,16 +178,11 @@ def main(arguments: list[str]) -> int:
                     continue
                 inside = folder / "venv/bin/python"
                 outcome = first_program(inside, folder)
-                outcome["the command"] = _ends(
-                    [str(folder / "venv/bin/gradix"), "-c", "import jax"], dict(os.environ)
-                )
+                outcome["the command"] = _ends([str(folder / "venv/bin/gradix"), "-c", "import jax"], dict(os.environ))
                 if options.sample and packages == "newest":
                     outcome["the tests' sample"] = sample(inside, sources, folder / "sources")
                 failed |= any(o not in ("ok", "not here") for o in outcome.values())
-                print(
-                    f"{title}: " + ", ".join(f"{way}: {o}" for way, o in outcome.items()),
-                    flush=True,
-                )
+                print(f"{title}: " + ", ".join(f"{way}: {o}" for way, o in outcome.items()), flush=True)
     return int(failed)
 
 

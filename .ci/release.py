@@ -28,9 +28,7 @@ def version(root: Path) -> str:
 def wrong_versions(root: Path, tag: str | None) -> list[str]:
     """Where another version stands than that of the package; with a tag, whether it is that of a release."""
     own = version(root)
-    cited = re.findall(
-        r"^version: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    cited = re.findall(r"^version: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     log = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     found = [] if cited == [own] else [f"CITATION.cff cites {cited}, the package is {own}"]
     first = re.findall(r"^## (\S+?),? (.*)$", log, re.MULTILINE)[0]
@@ -50,13 +48,9 @@ def wrong_pythons(root: Path) -> list[str]:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     classifiers = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
     floor = project["requires-python"].removeprefix(">=")
-    found = (
-        [] if floor == min(classifiers, key=_number) else [f"requires-python is not {classifiers}"]
-    )
+    found = [] if floor == min(classifiers, key=_number) else [f"requires-python is not {classifiers}"]
     for path in sorted((root / ".github/workflows").glob("*.yml")):
-        for block in re.findall(
-            r"python-version: \|\n((?:\s+3\.\d+\n)+)", path.read_text(encoding="utf-8")
-        ):
+        for block in re.findall(r"python-version: \|\n((?:\s+3\.\d+\n)+)", path.read_text(encoding="utf-8")):
             tried = block.split()
             if lacking := [v for v in classifiers if v not in tried]:
                 found.append(f"{path.name} does not try Python {', '.join(lacking)}")

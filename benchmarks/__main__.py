@@ -29,21 +29,11 @@ GROUPS = tuple(dict.fromkeys(case.group for case in CASES.values()))
 
 def main() -> int:
     """Run the rounds, print the table, and save the samples if asked to."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Ratios of time, Gradix to JAX."
-    )
-    parser.add_argument(
-        "--group", choices=GROUPS, action="append", help="only this group; may be repeated"
-    )
-    parser.add_argument(
-        "--only", default="", metavar="TEXT", help="only cases whose name holds this text"
-    )
-    parser.add_argument(
-        "--rounds", type=int, default=5, help="processes per library and group (default 5)"
-    )
-    parser.add_argument(
-        "--budget", type=float, default=0.25, help="seconds per case and process (default 0.25)"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios of time, Gradix to JAX.")
+    parser.add_argument("--group", choices=GROUPS, action="append", help="only this group; may be repeated")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name holds this text")
+    parser.add_argument("--rounds", type=int, default=5, help="processes per library and group (default 5)")
+    parser.add_argument("--budget", type=float, default=0.25, help="seconds per case and process (default 0.25)")
     parser.add_argument(
         "--clock",
         choices=CLOCKS,
@@ -51,33 +41,19 @@ def main() -> int:
         help="cpu counts what all threads of a process compute, for a machine that others use too",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample here")
-    parser.add_argument(
-        "--markdown", action="store_true", help="print a table for the documentation"
-    )
-    parser.add_argument(
-        "--rewrites",
-        action="store_true",
-        help="each rewrite of the CPU's table on and off, instead",
-    )
+    parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
+    parser.add_argument("--rewrites", action="store_true", help="each rewrite of the CPU's table on and off, instead")
     options = parser.parse_args()
     if options.rewrites:
         rewrites.main(options.only, options.markdown)
         return 0
 
-    chosen = [
-        case
-        for case in CASES.values()
-        if case.group in (options.group or GROUPS) and options.only in case.name
-    ]
+    chosen = [case for case in CASES.values() if case.group in (options.group or GROUPS) and options.only in case.name]
     comparison = Comparison(chosen)
     targets = [name for name in LIBRARIES if importlib.util.find_spec(name)]
     groups = dict.fromkeys(case.group for case in chosen)
     for group in groups:
-        useful = [
-            name
-            for name in targets
-            if any(case.form(name) for case in chosen if case.group == group)
-        ]
+        useful = [name for name in targets if any(case.form(name) for case in chosen if case.group == group)]
         alone = [case.name for case in chosen if case.group == group and case.alone]
         others = any(case.group == group and not case.alone for case in chosen)
         for turn in range(options.rounds):
@@ -90,28 +66,20 @@ def main() -> int:
     progress("")
 
     print(
-        (markdown if options.markdown else plain)(
-            comparison, describe_machine(targets, options.rounds, options.clock)
-        )
+        (markdown if options.markdown else plain)(comparison, describe_machine(targets, options.rounds, options.clock))
     )
     if options.json:
         options.json.write_text(json.dumps(comparison.samples, indent=1) + "\n", encoding="utf-8")
     return 0
 
 
-def run_worker(
-    name: str, group: str, options: argparse.Namespace, only_case: str
-) -> dict[str, float | str]:
+def run_worker(name: str, group: str, options: argparse.Namespace, only_case: str) -> dict[str, float | str]:
     """Seconds per case from one process; if it fails, the last line of its error for every case."""
     command = [sys.executable, "-m", "benchmarks.worker", "--target", name, "--group", group]
     command += ["--only", options.only, "--budget", str(options.budget)]
     command += ["--case", only_case, "--clock", options.clock]
     done = subprocess.run(
-        command,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env=environment() if group == "devices" else None,
+        command, cwd=ROOT, capture_output=True, text=True, env=environment() if group == "devices" else None
     )
     if done.returncode == 0:
         return json.loads(done.stdout)

@@ -25,8 +25,7 @@ def programs(api) -> dict[str, Callable]:
     both = s.NamedSharding(mesh, s.PartitionSpec("x", "y"))
     a = api.device_put(np.ones((64, 64), np.float32), both)
     rows = api.device_put(
-        np.ones((8, 16), np.float32),
-        s.NamedSharding(s.Mesh(mesh.devices.ravel(), ("i",)), s.PartitionSpec("i")),
+        np.ones((8, 16), np.float32), s.NamedSharding(s.Mesh(mesh.devices.ravel(), ("i",)), s.PartitionSpec("i"))
     )
     mapped = api.shard_map(
         lambda v: v / api.lax.psum(v, "i"),
@@ -81,10 +80,7 @@ def main() -> None:
         row: dict[str, list[float]] = {}
         for library in ("gradix", "jax"):
             done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.calls", library],
-                capture_output=True,
-                text=True,
-                check=True,
+                [sys.executable, "-m", "benchmarks.calls", library], capture_output=True, text=True, check=True
             )
             for name, times in json.loads(done.stdout.splitlines()[-1]).items():
                 row.setdefault(name, []).extend(times)

@@ -79,14 +79,7 @@ class Case:
 
 
 def case(
-    name: str,
-    group: str,
-    limit: float,
-    *,
-    numpy: Any = None,
-    torch: Any = None,
-    fresh: Any = None,
-    alone: bool = False,
+    name: str, group: str, limit: float, *, numpy: Any = None, torch: Any = None, fresh: Any = None, alone: bool = False
 ) -> Callable[[Any], Any]:
     """Register a `make` function as a case; `numpy=True` and `torch=True` say that it works for them unchanged."""
 

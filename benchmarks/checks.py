@@ -20,10 +20,7 @@ TURNS, STEPS = 40, 10
 def training_step(has_check: bool) -> tuple[Callable, tuple]:
     """A step of a perceptron that picks, divides and, with `has_check`, checks a value itself; and its arguments."""
     keys = random.split(random.key(0), len(SIZES))
-    params = [
-        (random.normal(k, (m, n)) / np.sqrt(m), jnp.zeros(n))
-        for k, m, n in zip(keys, SIZES, SIZES[1:])
-    ]
+    params = [(random.normal(k, (m, n)) / np.sqrt(m), jnp.zeros(n)) for k, m, n in zip(keys, SIZES, SIZES[1:])]
     x = random.normal(keys[-1], (BATCH, SIZES[0]))
     y = random.randint(keys[-1], (BATCH,), 0, SIZES[-1])
 
@@ -64,9 +61,7 @@ def main() -> None:
         turns = np.array([(seconds(plain, args), seconds(checked, args)) for _ in range(TURNS)])
         without, with_ = turns.min(0)
         clock, processors = with_ / without
-        print(
-            f"{kind:10s} {1e3 * without[0]:6.3f} ms {1e3 * with_[0]:6.3f} ms   {clock:.2f}  {processors:.2f}"
-        )
+        print(f"{kind:10s} {1e3 * without[0]:6.3f} ms {1e3 * with_[0]:6.3f} ms   {clock:.2f}  {processors:.2f}")
 
 
 if __name__ == "__main__":

@@ -25,21 +25,8 @@ from gradix.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 SIZES = (1 << 10, 1 << 16, 1 << 20)
 ROOT = Path(__file__).resolve().parent.parent
-_ITEMS = {
-    "pred": 1,
-    "s8": 1,
-    "u8": 1,
-    "bf16": 2,
-    "f16": 2,
-    "f32": 4,
-    "s32": 4,
-    "u32": 4,
-    "f64": 8,
-    "s64": 8,
-}
-_LINE = re.compile(
-    r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\("
-)
+_ITEMS = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "f32": 4, "s32": 4, "u32": 4, "f64": 8, "s64": 8}
+_LINE = re.compile(r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(")
 _TRIPS = re.compile(r'body=%?([\w.\-]+).*?known_trip_count":\{"n":"(\d+)"')
 
 
@@ -50,10 +37,7 @@ def collectives(p: int) -> dict:
         "psum": (lambda x: lax.psum(x, "d"), lambda n: 2 * n * (p - 1) / p),
         "all_gather": (lambda x: lax.all_gather(x, "d", tiled=True), lambda n: n * (p - 1)),
         "psum_scatter": (lambda x: lax.psum_scatter(x, "d", tiled=True), lambda n: n * (p - 1) / p),
-        "all_to_all": (
-            lambda x: lax.all_to_all(x, "d", 0, 0, tiled=True),
-            lambda n: n * (p - 1) / p,
-        ),
+        "all_to_all": (lambda x: lax.all_to_all(x, "d", 0, 0, tiled=True), lambda n: n * (p - 1) / p),
         "ppermute": (lambda x: lax.ppermute(x, "d", ring), lambda n: n),
     }
 
@@ -75,17 +59,12 @@ def measured(mesh: Mesh, speaks: bool) -> None:
     if speaks:
         print(f"{p} devices in {gradix.process_count()} process(es)\n")
         print(
-            "| collective | bytes of a part | bytes sent by a device | µs | MB/s of a device "
-            "|\n|---|---|---|---|---|"
+            "| collective | bytes of a part | bytes sent by a device | µs | MB/s of a device |\n|---|---|---|---|---|"
         )
     for name, (body, sent) in collectives(p).items():
-        f = gradix.jit(
-            gradix.shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P("d"), check_vma=False)
-        )
+        f = gradix.jit(gradix.shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P("d"), check_vma=False))
         for size in SIZES:
-            x = gradix.device_put(
-                np.ones((p * p, size // 4 // p), np.float32), NamedSharding(mesh, P("d"))
-            )
+            x = gradix.device_put(np.ones((p * p, size // 4 // p), np.float32), NamedSharding(mesh, P("d")))
             spent = seconds(f, x)
             if speaks:
                 print(
@@ -120,16 +99,10 @@ def steps_table(mesh: Mesh) -> None:
     import parallel_digits as example
 
     params = example.start(gradix.random.key(0))
-    images, labels = (
-        np.zeros((example.BATCH, example.WIDTH), np.float32),
-        np.zeros(example.BATCH, np.int32),
-    )
+    images, labels = (np.zeros((example.BATCH, example.WIDTH), np.float32), np.zeros(example.BATCH, np.int32))
     print("| way | collectives of a step | bytes of their results, per device |\n|---|---|---|")
     for name, (net, w, b, x) in example.ways(mesh).items():
-        places, batch = (
-            {"w": NamedSharding(mesh, w), "b": NamedSharding(mesh, b)},
-            NamedSharding(mesh, x),
-        )
+        places, batch = ({"w": NamedSharding(mesh, w), "b": NamedSharding(mesh, b)}, NamedSharding(mesh, x))
         step = gradix.jit(
             partial(example.step, net),
             in_shardings=(places, batch, batch),
@@ -143,9 +116,7 @@ def steps_table(mesh: Mesh) -> None:
 def main() -> None:
     """Measure on the devices of this process, or of all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--steps", action="store_true", help="the collectives of a training step instead"
-    )
+    parser.add_argument("--steps", action="store_true", help="the collectives of a training step instead")
     options = parser.parse_args()
     if "GRADIX_NUM_PROCESSES" in os.environ:
         gradix.distributed.initialize()

@@ -62,9 +62,7 @@ def seconds(call: Any, args: tuple, number: int) -> float:
 
 
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=30_000, help="elements of a vector")
     parser.add_argument("--rounds", type=int, default=60)
     options = parser.parse_args(arguments)

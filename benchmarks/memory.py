@@ -92,16 +92,12 @@ def watch(name: str, step: Callable[[int], object], count: int, allowance: float
 
 def main() -> int:
     """Run the phases."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.memory", description="Is resident memory flat?"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description="Is resident memory flat?")
     parser.add_argument("--target", default="gradix", help="gradix or jax")
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--traces", type=int, default=10_000)
     parser.add_argument("--compiles", type=int, default=1_000)
-    parser.add_argument(
-        "--allowance", type=float, default=3.0, help="MiB a phase may grow by in its second half"
-    )
+    parser.add_argument("--allowance", type=float, default=3.0, help="MiB a phase may grow by in its second half")
     options = parser.parse_args()
     x = Target(options.target)
     phases = [

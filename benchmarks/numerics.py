@@ -39,9 +39,7 @@ class Engine:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                return np.asarray(
-                    function(*arrays) if self.eager else self.api.jit(function)(*arrays)
-                )[:count]
+                return np.asarray(function(*arrays) if self.eager else self.api.jit(function)(*arrays))[:count]
             except NotImplementedError:
                 return None
 
@@ -90,11 +88,7 @@ def errors(case, dtype, ways) -> list:
             if not float(info.tiny) <= abs(want) <= float(info.max):
                 # denormal and overflowing results are in tables of their own
                 continue
-            error = (
-                abs(mpf(float(value)) - want) / ulp(want, dtype)
-                if np.isfinite(value)
-                else mpmath.inf
-            )
+            error = abs(mpf(float(value)) - want) / ulp(want, dtype) if np.isfinite(value) else mpmath.inf
             worst = max(worst, error)
         out.append(float(worst))
     return out
@@ -117,8 +111,7 @@ def complex_errors(name, dtype, ways) -> list:
             None
             if got is None
             else max(
-                float(abs(mpmath.mpc(g.real, g.imag) - e) / ulp(abs(e), dtype))
-                for g, e in zip(got.tolist(), exact)
+                float(abs(mpmath.mpc(g.real, g.imag) - e) / ulp(abs(e), dtype)) for g, e in zip(got.tolist(), exact)
             )
         )
     return out
@@ -181,13 +174,7 @@ def table(head: list[str], rows: list, ways, markdown: bool) -> None:
     columns = [*head, *[f"{d} {w.name}" for d in DTYPES for w in ways]]
     lines = [[*row[: len(head)], *map(shown, row[len(head) :])] for row in rows]
     if markdown:
-        print(
-            "| "
-            + " | ".join(columns)
-            + " |\n|"
-            + "---|" * len(head)
-            + "---:|" * (len(columns) - len(head))
-        )
+        print("| " + " | ".join(columns) + " |\n|" + "---|" * len(head) + "---:|" * (len(columns) - len(head)))
         for line in lines:
             print("| " + " | ".join(line) + " |")
     else:
@@ -198,12 +185,8 @@ def table(head: list[str], rows: list, ways, markdown: bool) -> None:
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--markdown", action="store_true", help="print the page of the documentation"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--markdown", action="store_true", help="print the page of the documentation")
     parser.add_argument("--only", default="", help="only functions whose name begins so")
     options = parser.parse_args(arguments)
     ways, markdown = engines(), options.markdown
@@ -211,10 +194,7 @@ def main(arguments=None) -> int:
     print(f"{'## ' * markdown}Real functions: the greatest error, in ulp\n")
     table(
         ["function", "operands"],
-        [
-            [c.name, c.where, *errors(c, "float32", ways), *errors(c, "float64", ways)]
-            for c in wanted
-        ],
+        [[c.name, c.where, *errors(c, "float32", ways), *errors(c, "float64", ways)] for c in wanted],
         ways,
         markdown,
     )
@@ -222,26 +202,16 @@ def main(arguments=None) -> int:
         return 0
     # formulas of vectors are of real numbers
     ways = [w for w in ways if w.name != "large"]
-    print(
-        f"{'## ' * markdown}Complex functions: the greatest error of the number, in ulp of its size\n"
-    )
+    print(f"{'## ' * markdown}Complex functions: the greatest error of the number, in ulp of its size\n")
     table(
         ["function"],
-        [
-            [n, *complex_errors(n, "float32", ways), *complex_errors(n, "float64", ways)]
-            for n in COMPLEX
-        ],
+        [[n, *complex_errors(n, "float32", ways), *complex_errors(n, "float64", ways)] for n in COMPLEX],
         ways,
         markdown,
     )
-    print(
-        f"{'## ' * markdown}Branch cuts: points on the axes where a part has the wrong sign, or is off\n"
-    )
+    print(f"{'## ' * markdown}Branch cuts: points on the axes where a part has the wrong sign, or is off\n")
     table(
-        ["function"],
-        [[n, *misses(n, "complex64", ways), *misses(n, "complex128", ways)] for n in CUTS],
-        ways,
-        markdown,
+        ["function"], [[n, *misses(n, "complex64", ways), *misses(n, "complex128", ways)] for n in CUTS], ways, markdown
     )
     print(f"{'## ' * markdown}Denormal operands\n")
     table(

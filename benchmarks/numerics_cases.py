@@ -77,12 +77,7 @@ def erf_inv(y):
     """Newton's steps from mpmath's own value, which has fewer digits near 1."""
     x = mpmath.erfinv(y)
     for _ in range(3):
-        x -= (
-            (mpmath.erf(x) - y if abs(y) < 0.9 else _far(x, y))
-            * mpmath.sqrt(mpmath.pi)
-            / 2
-            * mpmath.exp(x * x)
-        )
+        x -= (mpmath.erf(x) - y if abs(y) < 0.9 else _far(x, y)) * mpmath.sqrt(mpmath.pi) / 2 * mpmath.exp(x * x)
     return x
 
 
@@ -142,9 +137,7 @@ REAL = [
     Accuracy("acosh", "1 … 10¹⁰", between((1.0001, 1e10), log=True), mpmath.acosh),
     Accuracy("atanh", "10⁻¹⁰ … 0.999, both signs", signed(1e-10, 0.999), mpmath.atanh),
     Accuracy("logistic", "-80 … 80", between((-80, 80)), lambda x: 1 / (1 + mpmath.exp(-x))),
-    Accuracy(
-        "rsqrt", "10⁻³⁰ … 10³⁰", between((1e-30, 1e30), log=True), lambda x: 1 / mpmath.sqrt(x)
-    ),
+    Accuracy("rsqrt", "10⁻³⁰ … 10³⁰", between((1e-30, 1e30), log=True), lambda x: 1 / mpmath.sqrt(x)),
     Accuracy("cbrt", "10⁻³⁰ … 10³⁰", between((1e-30, 1e30), log=True), mpmath.cbrt),
     Accuracy("pow", "x 0.1 … 10, y -30 … 30", between((0.1, 10), (-30, 30)), lambda x, y: x**y),
     Accuracy("erf", "10⁻¹⁰ … 4, both signs", signed(1e-10, 4), mpmath.erf),

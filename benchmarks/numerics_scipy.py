@@ -50,11 +50,7 @@ def worst(got, exact, dtype):
     info, out, place = np.finfo(dtype), 0.0, 0
     for i, (value, want) in enumerate(zip(got, exact, strict=True)):
         if float(info.tiny) <= abs(want) <= float(info.max):
-            away = (
-                float(abs(mpf(float(value)) - want) / ulp(want, dtype))
-                if np.isfinite(value)
-                else float("inf")
-            )
+            away = float(abs(mpf(float(value)) - want) / ulp(want, dtype)) if np.isfinite(value) else float("inf")
             out, place = max((out, place), (away, i))
     return out, place
 
@@ -62,9 +58,7 @@ def worst(got, exact, dtype):
 def errors(case, dtype, verbose: bool) -> list:
     """The greatest error of each library over the points of a case, in ulp."""
     points = [p.astype(dtype) for p in case.points(np.random.default_rng(0), case.count)]
-    exact = [
-        mpmath.re(case.exact(*[mpf(float(v)) for v in row])) for row in zip(*points, strict=True)
-    ]
+    exact = [mpmath.re(case.exact(*[mpf(float(v)) for v in row])) for row in zip(*points, strict=True)]
     out: list = []
     for library in LIBRARIES:
         module = prepared(library)
@@ -89,9 +83,7 @@ def derivatives(case, dtype, order: int) -> float | None:
     with mpmath.workdps(60):
         for row in zip(*points, strict=True):
             *fixed, x = [mpf(float(v)) for v in row]
-            exact.append(
-                mpmath.re(mpmath.diff(lambda y, fixed=fixed: case.exact(*fixed, y), x, order))
-            )
+            exact.append(mpmath.re(mpmath.diff(lambda y, fixed=fixed: case.exact(*fixed, y), x, order)))
     return None if got is None else worst(got, exact, dtype)[0]
 
 
@@ -101,9 +93,7 @@ def edges(name: str, rows) -> list:
     want = np.asarray(called("scipy", getattr(scipy.special, name), points))
     out = []
     for dtype in DTYPES:
-        got = called(
-            "gradix", getattr(prepared("gradix").special, name), [p.astype(dtype) for p in points]
-        )
+        got = called("gradix", getattr(prepared("gradix").special, name), [p.astype(dtype) for p in points])
         equal = np.isclose(got, want, rtol=1e-4, atol=0, equal_nan=True)
         off = [
             f"{name}({', '.join(f'{v:g}' for v in row)}) = {g:g}, not {w:g}"
@@ -129,16 +119,10 @@ def table(head: list[str], rows: list, markdown: bool) -> None:
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--markdown", action="store_true", help="print sections of the page of the documentation"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--markdown", action="store_true", help="print sections of the page of the documentation")
     parser.add_argument("--only", default="", help="only functions whose name begins so")
-    parser.add_argument(
-        "--where", action="store_true", help="also tell the operands of the greatest error"
-    )
+    parser.add_argument("--where", action="store_true", help="also tell the operands of the greatest error")
     options = parser.parse_args(arguments)
     mark = "## " * options.markdown
     names = [f"{d} {n}" for d in DTYPES for n in ("Gradix", "SciPy")]

@@ -25,21 +25,13 @@ class Row:
 def row(label: str, where: str, points: Callable, exact: Callable, count: int = 60) -> Row:
     """A function of scipy.special, under its name or the part of the label before a comma."""
     name = label.split(",")[0]
-    return Row(
-        label, where, lambda module: getattr(module.special, name, None), points, exact, count
-    )
+    return Row(label, where, lambda module: getattr(module.special, name, None), points, exact, count)
 
 
 def part(label: str, index: int, where: str, points: Callable, exact: Callable) -> Row:
     """One of several results of a function."""
     name = label.split(",")[0]
-    return Row(
-        label,
-        where,
-        lambda module: lambda *a: getattr(module.special, name)(*a)[index],
-        points,
-        exact,
-    )
+    return Row(label, where, lambda module: lambda *a: getattr(module.special, name)(*a)[index], points, exact)
 
 
 def orders(low: int, high: int, *bounds):
@@ -53,9 +45,7 @@ def ndtr(x):
 
 
 def owens_t(h, a):
-    return mpmath.quad(
-        lambda t: mpmath.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a / 2, a]
-    ) / (2 * mpmath.pi)
+    return mpmath.quad(lambda t: mpmath.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a / 2, a]) / (2 * mpmath.pi)
 
 
 def ndtri(p):
@@ -93,32 +83,15 @@ VALUES = [
     row("dawsn", "10⁻⁶ … 50, both signs", signed(1e-6, 50), dawsn),
     row("exp1", "10⁻⁸ … 70", between((1e-8, 70), log=True), mpmath.e1),
     row("expi", "10⁻⁶ … 70, both signs", signed(1e-6, 70), mpmath.ei),
-    row(
-        "expn",
-        "n 0 … 30, x 0.001 … 50",
-        orders(0, 30, (1e-3, 50)),
-        lambda n, x: mpmath.expint(int(n), x),
-    ),
+    row("expn", "n 0 … 30, x 0.001 … 50", orders(0, 30, (1e-3, 50)), lambda n, x: mpmath.expint(int(n), x)),
     part("fresnel, S", 0, "10⁻⁵ … 30, both signs", signed(1e-5, 30), mpmath.fresnels),
     part("fresnel, C", 1, "10⁻⁵ … 30, both signs", signed(1e-5, 30), mpmath.fresnelc),
     part("sici, Si", 0, "10⁻⁵ … 100, both signs", signed(1e-5, 100), mpmath.si),
     part("sici, Ci", 1, "10⁻⁵ … 100", between((1e-5, 100), log=True), mpmath.ci),
-    row(
-        "spence",
-        "10⁻⁶ … 10⁶",
-        between((1e-6, 1e6), log=True),
-        lambda x: mpmath.re(mpmath.polylog(2, 1 - x)),
-    ),
+    row("spence", "10⁻⁶ … 10⁶", between((1e-6, 1e6), log=True), lambda x: mpmath.re(mpmath.polylog(2, 1 - x))),
     row("owens_t", "h, a 0.01 … 5", between((0.01, 5), (0.01, 5), log=True), owens_t, 40),
-    row(
-        "hyp1f1", "a, b 0.2 … 6, x -30 … 30", between((0.2, 3), (0.3, 6), (-30, 30)), mpmath.hyp1f1
-    ),
-    row(
-        "hyp2f1",
-        "a, b, c 0.2 … 5, x -6 … 0.95",
-        between((0.2, 3), (0.2, 3), (0.3, 5), (-6, 0.95)),
-        mpmath.hyp2f1,
-    ),
+    row("hyp1f1", "a, b 0.2 … 6, x -30 … 30", between((0.2, 3), (0.3, 6), (-30, 30)), mpmath.hyp1f1),
+    row("hyp2f1", "a, b, c 0.2 … 5, x -6 … 0.95", between((0.2, 3), (0.2, 3), (0.3, 5), (-6, 0.95)), mpmath.hyp2f1),
     row("ndtr", "-12 … 6", between((-12, 6)), ndtr, 200),
     row("log_ndtr", "-10³ … 8", between((-1e3, 8)), lambda x: mpmath.log(ndtr(x)), 200),
     row("log_ndtr", "-6 … 6", between((-6, 6)), lambda x: mpmath.log(ndtr(x)), 200),
@@ -130,53 +103,25 @@ VALUES = [
     row("logit", "0.01 … 0.99", between((0.01, 0.99)), lambda p: mpmath.log(p / (1 - p)), 200),
     row("entr", "0.001 … 10", between((1e-3, 10), log=True), lambda x: -x * mpmath.log(x)),
     row("xlogy", "0.01 … 10", between((0.01, 10), (0.01, 10)), lambda x, y: x * mpmath.log(y)),
-    row(
-        "xlog1py",
-        "y 10⁻⁶ … 10",
-        between((0.01, 10), (1e-6, 10), log=True),
-        lambda x, y: x * mpmath.log1p(y),
-    ),
-    row(
-        "rel_entr", "0.01 … 10", between((0.01, 10), (0.01, 10)), lambda x, y: x * mpmath.log(x / y)
-    ),
-    row(
-        "kl_div",
-        "0.01 … 10",
-        between((0.01, 10), (0.01, 10)),
-        lambda x, y: x * mpmath.log(x / y) - x + y,
-    ),
+    row("xlog1py", "y 10⁻⁶ … 10", between((0.01, 10), (1e-6, 10), log=True), lambda x, y: x * mpmath.log1p(y)),
+    row("rel_entr", "0.01 … 10", between((0.01, 10), (0.01, 10)), lambda x, y: x * mpmath.log(x / y)),
+    row("kl_div", "0.01 … 10", between((0.01, 10), (0.01, 10)), lambda x, y: x * mpmath.log(x / y) - x + y),
     row("boxcox", "x 0.001 … 10³, λ -2 … 2", between((1e-3, 1e3), (0.01, 2), log=True), boxcox),
-    row(
-        "boxcox1p",
-        "x 10⁻⁶ … 10³",
-        between((1e-6, 1e3), (0.01, 2), log=True),
-        lambda x, y: boxcox(1 + x, y),
-    ),
+    row("boxcox1p", "x 10⁻⁶ … 10³", between((1e-6, 1e3), (0.01, 2), log=True), lambda x, y: boxcox(1 + x, y)),
     row("zeta", "x 1.1 … 20, q 0.1 … 20", between((1.1, 20), (0.1, 20)), mpmath.zeta),
     Row(
         "wofz, real part",
         "re -8 … 8, im 0 … 8",
         lambda m: lambda x, y: m.special.wofz(x + 1j * y).real,
         between((-8, 8), (0, 8)),
-        lambda x, y: mpmath.re(
-            mpmath.exp(-(mpmath.mpc(x, y) ** 2)) * mpmath.erfc(mpmath.mpc(y, -x))
-        ),
+        lambda x, y: mpmath.re(mpmath.exp(-(mpmath.mpc(x, y) ** 2)) * mpmath.erfc(mpmath.mpc(y, -x))),
     ),
 ]
 
 
-def dist(
-    name: str, function: str, where: str, points: Callable, exact: Callable, count: int = 60
-) -> Row:
+def dist(name: str, function: str, where: str, points: Callable, exact: Callable, count: int = 60) -> Row:
     """A function of a distribution; operands are x and the parameters of its shape."""
-    return Row(
-        f"{name}.{function}",
-        where,
-        lambda m: getattr(getattr(m.stats, name), function),
-        points,
-        exact,
-        count,
-    )
+    return Row(f"{name}.{function}", where, lambda m: getattr(getattr(m.stats, name), function), points, exact, count)
 
 
 def log_choose(n, k):
@@ -184,57 +129,22 @@ def log_choose(n, k):
 
 
 def counts(high: int, *bounds):
-    return lambda rng, n: [
-        rng.integers(0, high, n).astype(float),
-        *[rng.uniform(a, b, n) for a, b in bounds],
-    ]
+    return lambda rng, n: [rng.integers(0, high, n).astype(float), *[rng.uniform(a, b, n) for a, b in bounds]]
 
 
 log, exp, lg = mpmath.log, mpmath.exp, mpmath.loggamma
 DENSITIES = [
-    dist(
-        "norm",
-        "logpdf",
-        "-40 … 40",
-        between((-40, 40)),
-        lambda x: -x * x / 2 - log(2 * mpmath.pi) / 2,
-    ),
+    dist("norm", "logpdf", "-40 … 40", between((-40, 40)), lambda x: -x * x / 2 - log(2 * mpmath.pi) / 2),
     dist("norm", "cdf", "-12 … 6", between((-12, 6)), ndtr),
     dist("norm", "logcdf", "-100 … 8", between((-100, 8)), lambda x: log(ndtr(x))),
     dist("norm", "sf", "-6 … 12", between((-6, 12)), lambda x: ndtr(-x)),
     dist("norm", "ppf", "10⁻³⁰ … 0.5", between((1e-30, 0.5), log=True), ndtri),
-    dist(
-        "cauchy", "logpdf", "-10⁴ … 10⁴", signed(1e-4, 1e4), lambda x: -log(mpmath.pi * (1 + x * x))
-    ),
-    dist(
-        "cauchy",
-        "cdf",
-        "-10⁴ … 10⁴",
-        signed(1e-4, 1e4),
-        lambda x: mpf(1) / 2 + mpmath.atan(x) / mpmath.pi,
-    ),
+    dist("cauchy", "logpdf", "-10⁴ … 10⁴", signed(1e-4, 1e4), lambda x: -log(mpmath.pi * (1 + x * x))),
+    dist("cauchy", "cdf", "-10⁴ … 10⁴", signed(1e-4, 1e4), lambda x: mpf(1) / 2 + mpmath.atan(x) / mpmath.pi),
     dist("expon", "cdf", "10⁻⁶ … 50", between((1e-6, 50), log=True), lambda x: -mpmath.expm1(-x)),
-    dist(
-        "expon",
-        "ppf",
-        "10⁻⁶ … 0.999",
-        between((1e-6, 0.999), log=True),
-        lambda p: -mpmath.log1p(-p),
-    ),
-    dist(
-        "laplace",
-        "cdf",
-        "-30 … 30",
-        between((-30, 30)),
-        lambda x: exp(x) / 2 if x < 0 else 1 - exp(-x) / 2,
-    ),
-    dist(
-        "logistic",
-        "logpdf",
-        "-40 … 40",
-        between((-40, 40)),
-        lambda x: -x - 2 * mpmath.log1p(exp(-x)),
-    ),
+    dist("expon", "ppf", "10⁻⁶ … 0.999", between((1e-6, 0.999), log=True), lambda p: -mpmath.log1p(-p)),
+    dist("laplace", "cdf", "-30 … 30", between((-30, 30)), lambda x: exp(x) / 2 if x < 0 else 1 - exp(-x) / 2),
+    dist("logistic", "logpdf", "-40 … 40", between((-40, 40)), lambda x: -x - 2 * mpmath.log1p(exp(-x))),
     dist("logistic", "cdf", "-40 … 40", between((-40, 40)), lambda x: 1 / (1 + exp(-x))),
     dist("gumbel_r", "logpdf", "-4 … 40", between((-4, 40)), lambda x: -x - exp(-x)),
     dist("gumbel_r", "sf", "-4 … 40", between((-4, 40)), lambda x: -mpmath.expm1(-exp(-x))),
@@ -292,16 +202,8 @@ DENSITIES = [
         "t",
         "logpdf",
         "x -100 … 100, ν 0.5 … 10⁴",
-        lambda rng, n: [
-            *signed(1e-2, 100)(rng, n),
-            np.exp(rng.uniform(np.log(0.5), np.log(1e4), n)),
-        ],
-        lambda x, v: (
-            lg((v + 1) / 2)
-            - lg(v / 2)
-            - log(v * mpmath.pi) / 2
-            - (v + 1) / 2 * mpmath.log1p(x * x / v)
-        ),
+        lambda rng, n: [*signed(1e-2, 100)(rng, n), np.exp(rng.uniform(np.log(0.5), np.log(1e4), n))],
+        lambda x, v: lg((v + 1) / 2) - lg(v / 2) - log(v * mpmath.pi) / 2 - (v + 1) / 2 * mpmath.log1p(x * x / v),
     ),
     dist(
         "vonmises",
@@ -311,19 +213,9 @@ DENSITIES = [
         lambda x, k: k * mpmath.cos(x) - log(2 * mpmath.pi * mpmath.besseli(0, k)),
     ),
     dist(
-        "gennorm",
-        "logpdf",
-        "β 0.5 … 4",
-        between((-4, 4), (0.5, 4)),
-        lambda x, b: log(b / 2) - lg(1 / b) - abs(x) ** b,
+        "gennorm", "logpdf", "β 0.5 … 4", between((-4, 4), (0.5, 4)), lambda x, b: log(b / 2) - lg(1 / b) - abs(x) ** b
     ),
-    dist(
-        "poisson",
-        "logpmf",
-        "k < 60, μ 0.1 … 60",
-        counts(60, (0.1, 60)),
-        lambda k, m: k * log(m) - m - lg(k + 1),
-    ),
+    dist("poisson", "logpmf", "k < 60, μ 0.1 … 60", counts(60, (0.1, 60)), lambda k, m: k * log(m) - m - lg(k + 1)),
     dist(
         "poisson",
         "cdf",
@@ -342,11 +234,7 @@ DENSITIES = [
         "binom",
         "logpmf",
         "n 60, p 0.05 … 0.95",
-        lambda rng, n: [
-            rng.integers(0, 61, n).astype(float),
-            np.full(n, 60.0),
-            rng.uniform(0.05, 0.95, n),
-        ],
+        lambda rng, n: [rng.integers(0, 61, n).astype(float), np.full(n, 60.0), rng.uniform(0.05, 0.95, n)],
         lambda k, n, p: log_choose(n, k) + k * log(p) + (n - k) * mpmath.log1p(-p),
     ),
     dist(
@@ -383,11 +271,7 @@ _OF_DERIVATIVES = {
     "expn",
 }
 _EXACT_DERIVATIVE_IS_SLOW = {("gamma", "-20 … 0"), ("gammaln", "-20 … 0"), ("ndtri", "10⁻³⁰ … 0.5")}
-DERIVATIVES = [
-    r
-    for r in VALUES
-    if r.label in _OF_DERIVATIVES and (r.label, r.where) not in _EXACT_DERIVATIVE_IS_SLOW
-]
+DERIVATIVES = [r for r in VALUES if r.label in _OF_DERIVATIVES and (r.label, r.where) not in _EXACT_DERIVATIVE_IS_SLOW]
 
 _LINE = [(v,) for v in (0.0, -0.0, 1.0, -1.0, -2.0, 0.5, -1.5, np.inf, -np.inf, np.nan)]
 _PAIRS = [(a, b) for a in (0.0, 1.0, np.inf, np.nan) for b in (0.0, 1.0, np.inf, np.nan)]
@@ -420,18 +304,7 @@ EDGES = {
         _LINE,
     ),
     **dict.fromkeys(
-        (
-            "xlogy",
-            "xlog1py",
-            "rel_entr",
-            "kl_div",
-            "boxcox",
-            "boxcox1p",
-            "gammainc",
-            "gammaincc",
-            "owens_t",
-            "betaln",
-        ),
+        ("xlogy", "xlog1py", "rel_entr", "kl_div", "boxcox", "boxcox1p", "gammainc", "gammaincc", "owens_t", "betaln"),
         _PAIRS,
     ),
 }

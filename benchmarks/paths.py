@@ -104,21 +104,15 @@ def walk(library: str, expression: str) -> dict[str, int]:
 
 def main() -> None:
     """Print for each call how many files and functions it goes through, and how many lines and calls it takes."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.paths", description=__doc__.partition("\n")[0]
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="name the files and their functions too"
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.paths", description=__doc__.partition("\n")[0])
+    parser.add_argument("--list", action="store_true", help="name the files and their functions too")
     parser.add_argument("--only", default="", help="calls whose text holds this")
     parser.add_argument("--library", default="gradix", choices=("gradix", "jax"))
     parser.add_argument("--trace", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.trace:
         expression = CALLS[options.trace]
-        json.dump(
-            [trace(options.library, expression), walk(options.library, expression)], sys.stdout
-        )
+        json.dump([trace(options.library, expression), walk(options.library, expression)], sys.stdout)
         return
     for call in CALLS:
         if options.only not in call:

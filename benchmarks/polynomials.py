@@ -65,11 +65,7 @@ def place(u, a: float, c: float):
 def odd(function, table, limit, low=1e-6):
     """f(t) = t + t³·p(t²)."""
     return Target(
-        table,
-        of_square(lambda t: (function(t) - t) / t**3),
-        low,
-        limit**2,
-        lambda z, p: mp.sqrt(z) * (1 + z * p),
+        table, of_square(lambda t: (function(t) - t) / t**3), low, limit**2, lambda z, p: mp.sqrt(z) * (1 + z * p)
     )
 
 
@@ -87,15 +83,9 @@ TARGETS = {
     "TANGENT": odd(mp.tan, coefficients.TANGENT, QUARTER_PI),
     "ARCSINE": odd(mp.asin, coefficients.ARCSINE, 0.5),
     "ARCTANGENT": odd(mp.atan, coefficients.ARCTANGENT, 1.0),
-    "EXP2": Target(
-        coefficients.EXP2, lambda f: (mp.mpf(2) ** f - 1) / f, -0.5, 0.5, lambda f, p: 1 + f * p
-    ),
+    "EXP2": Target(coefficients.EXP2, lambda f: (mp.mpf(2) ** f - 1) / f, -0.5, 0.5, lambda f, p: 1 + f * p),
     "EXPM1": Target(
-        coefficients.EXPM1,
-        lambda r: (mp.expm1(r) - r) / r**2,
-        -HALF_LN2,
-        HALF_LN2,
-        lambda r, p: r + r * r * p,
+        coefficients.EXPM1, lambda r: (mp.expm1(r) - r) / r**2, -HALF_LN2, HALF_LN2, lambda r, p: r + r * r * p
     ),
     "LOG1P": Target(
         coefficients.LOG1P,
@@ -107,15 +97,9 @@ TARGETS = {
     "ARCSINH": odd(mp.asinh, coefficients.ARCSINH, 1.0),
     "ARCTANH": odd(mp.atanh, coefficients.ARCTANH, 0.5),
     "power: log₂": Target(
-        {DOUBLE: powers._LOG2},
-        of_square(lambda t: mp.log((1 + t) / (1 - t), 2) / t),
-        1e-6,
-        0.1716**2,
-        lambda z, p: p,
+        {DOUBLE: powers._LOG2}, of_square(lambda t: mp.log((1 + t) / (1 - t), 2) / t), 1e-6, 0.1716**2, lambda z, p: p
     ),
-    "power: 2ᶠ": Target(
-        {DOUBLE: powers._EXP2}, lambda f: mp.mpf(2) ** f, -0.5, 0.5, lambda f, p: p
-    ),
+    "power: 2ᶠ": Target({DOUBLE: powers._EXP2}, lambda f: mp.mpf(2) ** f, -0.5, 0.5, lambda f, p: p),
     "erfc": Target(
         {SINGLE: special._ERFC},
         lambda u: scaled_erfc(1.875, 1.5, lambda x: x + 1.5)(u) - special._FIRST,
@@ -131,52 +115,22 @@ TARGETS = {
         lambda u, p: 1 - mp.exp(-(place(u, 2.25, 2.75) ** 2)) * p,
     ),
     "erf to ½": Target(
-        {SINGLE: special._ERF_SMALL},
-        of_square(lambda t: mp.erf(t) / t - 1),
-        1e-6,
-        0.25,
-        lambda z, p: 1 + p,
+        {SINGLE: special._ERF_SMALL}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.25, lambda z, p: 1 + p
     ),
     "erf to ¾": Target(
-        {DOUBLE: special._ERF},
-        of_square(lambda t: mp.erf(t) / t - 1),
-        1e-6,
-        0.5625,
-        lambda z, p: 1 + p,
+        {DOUBLE: special._ERF}, of_square(lambda t: mp.erf(t) / t - 1), 1e-6, 0.5625, lambda z, p: 1 + p
     ),
-    "erf⁻¹": Target(
-        {DOUBLE: special._INVERSE},
-        lambda v: inverse_erf(v + mp.mpf(3.125)),
-        -3.125,
-        3.13,
-        lambda v, p: p,
-    ),
+    "erf⁻¹": Target({DOUBLE: special._INVERSE}, lambda v: inverse_erf(v + mp.mpf(3.125)), -3.125, 3.13, lambda v, p: p),
     "erf⁻¹, tail": Target(
-        {DOUBLE: special._INVERSE_TAIL},
-        lambda v: inverse_erf((v + 3.25) ** 2),
-        -0.7505,
-        0.751,
-        lambda v, p: p,
+        {DOUBLE: special._INVERSE_TAIL}, lambda v: inverse_erf((v + 3.25) ** 2), -0.7505, 0.751, lambda v, p: p
     ),
     "erf⁻¹, end": Target(
-        {DOUBLE: special._INVERSE_END},
-        lambda v: inverse_erf((v + 5) ** 2),
-        -1.0005,
-        1.1,
-        lambda v, p: p,
+        {DOUBLE: special._INVERSE_END}, lambda v: inverse_erf((v + 5) ** 2), -1.0005, 1.1, lambda v, p: p
     ),
     "sin πf": Target(
-        {DOUBLE: special._SINE_PI},
-        of_square(lambda t: mp.sin(mp.pi * t) / t),
-        1e-6,
-        0.25,
-        lambda z, p: p,
+        {DOUBLE: special._SINE_PI}, of_square(lambda t: mp.sin(mp.pi * t) / t), 1e-6, 0.25, lambda z, p: p
     ),
-    "artanh": odd(
-        mp.atanh,
-        {np.finfo(d).nmant: c[::-1] for d, c in scipy_coefficients.ARTANH.items()},
-        0.4,
-    ),
+    "artanh": odd(mp.atanh, {np.finfo(d).nmant: c[::-1] for d, c in scipy_coefficients.ARTANH.items()}, 0.4),
     "Dawson, tail": Target(
         {SINGLE: scipy_coefficients.DAWSON_TAIL[::-1]},
         lambda w: (dawson(1 / mp.sqrt(w)) / mp.sqrt(w) - 0.5) / w,
@@ -199,10 +153,7 @@ def value(target: Target, kept, v):
 
 def error(target: Target, kept, count: int = 1000) -> float:
     """log₂ of the greatest relative error."""
-    worst = max(
-        abs(value(target, kept, v) / target.whole(v, target.exact(v)) - 1)
-        for v in points(target, count)
-    )
+    worst = max(abs(value(target, kept, v) / target.whole(v, target.exact(v)) - 1) for v in points(target, count))
     return float(mp.log(worst, 2))
 
 
@@ -210,11 +161,7 @@ def fit(target: Target, count: int, dtype, size: int = 300) -> list[float]:
     """Coefficients close to the best: Lawson's reweighted least squares, each rounded to `dtype` and the rest fitted again."""
     at = points(target, size)
     weights = [
-        abs(
-            (target.whole(v, mp.mpf(1)) - target.whole(v, mp.mpf(0)))
-            / target.whole(v, target.exact(v))
-        )
-        for v in at
+        abs((target.whole(v, mp.mpf(1)) - target.whole(v, mp.mpf(0))) / target.whole(v, target.exact(v))) for v in at
     ]
     rest, kept = [target.exact(v) for v in at], []
     for first in range(count):
@@ -229,24 +176,15 @@ def lawson(at, wanted, weights, first: int, count: int, rounds: int = 40):
     scale = max(abs(v) for v in at)
     t = np.array([float(v / scale) for v in at])
     middle, half = (t.max() + t.min()) / 2, (t.max() - t.min()) / 2
-    basis = (
-        np.polynomial.chebyshev.chebvander((t - middle) / half, count - first - 1)
-        * (t**first)[:, None]
-    )
+    basis = np.polynomial.chebyshev.chebvander((t - middle) / half, count - first - 1) * (t**first)[:, None]
     y, w = np.array([float(v) for v in wanted]), np.array([float(v) for v in weights])
     share, best, least = np.ones(len(t)), None, np.inf
     for _ in range(rounds):
         root = np.sqrt(share) * w
         c = np.linalg.lstsq(basis * root[:, None], y * root, rcond=None)[0]
-        left = np.array(
-            [
-                float(a)
-                for a in mp.matrix(wanted) - mp.matrix(basis.tolist()) * mp.matrix(c.tolist())
-            ]
-        )
+        left = np.array([float(a) for a in mp.matrix(wanted) - mp.matrix(basis.tolist()) * mp.matrix(c.tolist())])
         c = [
-            mp.mpf(a) + mp.mpf(b)
-            for a, b in zip(c, np.linalg.lstsq(basis * root[:, None], left * root, rcond=None)[0])
+            mp.mpf(a) + mp.mpf(b) for a, b in zip(c, np.linalg.lstsq(basis * root[:, None], left * root, rcond=None)[0])
         ]
         miss = abs(left * w)
         if miss.max() < least:
@@ -259,9 +197,7 @@ def lawson(at, wanted, weights, first: int, count: int, rounds: int = 40):
 
 
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fit", default="", help="the polynomial to fit anew")
     name = parser.parse_args(arguments).fit
     for label, target in TARGETS.items():

@@ -31,13 +31,9 @@ def loops(steps: int) -> dict[str, Callable]:
 
     return {
         "fori_loop": gradix.jit(lambda x: lax.fori_loop(0, steps, lambda i, x: step(x), x)),
-        "scan": gradix.jit(
-            lambda x: lax.scan(lambda x, _: (step(x), None), x, None, length=steps)[0]
-        ),
+        "scan": gradix.jit(lambda x: lax.scan(lambda x, _: (step(x), None), x, None, length=steps)[0]),
         "while_loop": gradix.jit(
-            lambda x: lax.while_loop(
-                lambda c: c[0] < steps, lambda c: (c[0] + 1, step(c[1])), (0, x)
-            )[1]
+            lambda x: lax.while_loop(lambda c: c[0] < steps, lambda c: (c[0] + 1, step(c[1])), (0, x))[1]
         ),
     }
 
@@ -56,13 +52,8 @@ def overheads(steps: int, turns: int) -> dict[str, tuple[float, float]]:
         x = jnp.ones(size)
         for name, f in loops(steps).items():
             plain = functools.partial(f, x)
-            found[f"{name}, {size} numbers"] = _compared(
-                plain, functools.partial(_watched, plain), steps, turns
-            )
-    one, small = (
-        gradix.jit(lambda x: jnp.sin(x) * 0.5 + jnp.cos(x * 1.1) * 0.4),
-        jnp.ones(64),
-    )
+            found[f"{name}, {size} numbers"] = _compared(plain, functools.partial(_watched, plain), steps, turns)
+    one, small = (gradix.jit(lambda x: jnp.sin(x) * 0.5 + jnp.cos(x * 1.1) * 0.4), jnp.ones(64))
     some = max(1, steps // 10)
     one(small)
 
@@ -73,10 +64,7 @@ def overheads(steps: int, turns: int) -> dict[str, tuple[float, float]]:
         return x
 
     found["Python"] = _compared(
-        lambda: by_hand(range(some)),
-        lambda: by_hand(gradix.progress(range(some), file=io.StringIO())),
-        some,
-        turns,
+        lambda: by_hand(range(some)), lambda: by_hand(gradix.progress(range(some), file=io.StringIO())), some, turns
     )
     return found
 

@@ -56,10 +56,7 @@ def half_line(u):
     return 2 * (1 + u) / (1 - u)
 
 
-TARGETS = {
-    f"ERFCX {dtype.name}": Target(pair, erfcx, half_line)
-    for dtype, pair in coefficients.ERFCX.items()
-}
+TARGETS = {f"ERFCX {dtype.name}": Target(pair, erfcx, half_line) for dtype, pair in coefficients.ERFCX.items()}
 TARGETS["DAWSON float32"] = Target(coefficients.DAWSON, of_square, lambda u: 8 * (1 + u) + 1e-9)
 
 
@@ -72,10 +69,7 @@ def points(target: Target, count: int) -> list:
 def error(target: Target, pair, count: int = 500) -> float:
     """log₂ of the greatest relative error."""
     over, under = [list(map(mp.mpf, c)) for c in pair]
-    worst = max(
-        abs(mp.polyval(over, z) / mp.polyval(under, z) / target.exact(z) - 1)
-        for z in points(target, count)
-    )
+    worst = max(abs(mp.polyval(over, z) / mp.polyval(under, z) / target.exact(z) - 1) for z in points(target, count))
     return float(mp.log(worst, 2))
 
 
@@ -91,8 +85,7 @@ def fit(target: Target, rounds: int = 8) -> tuple:
     shares, last, best, least = [mp.mpf(1)] * len(at), [mp.mpf(1)] * len(at), None, mp.inf
     for _ in range(rounds):
         rows = [
-            [mp.sqrt(w) / (f * q) * p for p in powers(z, f, degrees)]
-            for z, f, w, q in zip(at, exact, shares, last)
+            [mp.sqrt(w) / (f * q) * p for p in powers(z, f, degrees)] for z, f, w, q in zip(at, exact, shares, last)
         ]
         right = [mp.sqrt(w) / q for w, q in zip(shares, last)]
         found = solve(rows, right)
@@ -121,9 +114,7 @@ def solve(rows, right):
 
 
 def main(arguments=None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fit", default="", help="the quotients to fit anew")
     name = parser.parse_args(arguments).fit
     for label, target in TARGETS.items():

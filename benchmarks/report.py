@@ -50,10 +50,7 @@ class Comparison:
             for library, seconds in libraries.items():
                 for message in dict.fromkeys(s for s in seconds if isinstance(s, str)):
                     cases.setdefault((library, message), []).append(name)
-        return [
-            f"{library}: {message} ({'; '.join(names)})"
-            for (library, message), names in cases.items()
-        ]
+        return [f"{library}: {message} ({'; '.join(names)})" for (library, message), names in cases.items()]
 
 
 def describe_machine(targets: list[str], rounds: int, clock: str = "wall") -> str:
@@ -77,28 +74,14 @@ def rows(comparison: Comparison) -> list[tuple[str, ...]]:
     result = []
     for case in comparison.cases:
         ratio = comparison.ratio(case)
-        verdict = (
-            ""
-            if ratio is None
-            else "yes"
-            if ratio <= case.limit
-            else f"NO, {ratio / case.limit:.2f}x"
-        )
+        verdict = "" if ratio is None else "yes" if ratio <= case.limit else f"NO, {ratio / case.limit:.2f}x"
         times = [microseconds(comparison.median(case, library)) for library in LIBRARIES]
         ratios = ratio_text(ratio), ratio_text(comparison.best_ratio(case))
         result.append((case.group, case.name, *times, *ratios, f"≤ {case.limit:g}", verdict))
     return result
 
 
-HEADER = (
-    "group",
-    "case",
-    *(f"{name} µs" for name in LIBRARIES),
-    "to jax",
-    "to best",
-    "target",
-    "met?",
-)
+HEADER = ("group", "case", *(f"{name} µs" for name in LIBRARIES), "to jax", "to best", "target", "met?")
 LEFT = {HEADER.index(name) for name in ("group", "case", "met?")}
 
 
@@ -131,9 +114,7 @@ def plain(comparison: Comparison, machine: str) -> str:
         if row[0] != group:
             lines += [""] if group else []
             group = row[0]
-        cells = [
-            c.ljust(w) if i in LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))
-        ]
+        cells = [c.ljust(w) if i in LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
         lines.append("  ".join(cells).rstrip())
     return "\n".join([machine, "", *lines, "", *comparison.failures(), summary(comparison)])
 

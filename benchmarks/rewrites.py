@@ -94,10 +94,7 @@ def augmented(images):
 
 
 PROGRAMS: dict[str, Program] = {
-    "products_by_wider_dtypes": (
-        jnp.matmul,
-        (whole(256, 256, dtype="int8"), whole(256, 256, dtype="int8")),
-    ),
+    "products_by_wider_dtypes": (jnp.matmul, (whole(256, 256, dtype="int8"), whole(256, 256, dtype="int8"))),
     "small_products_as_sums": (jnp.matmul, (floats(10_000, 3, 3), floats(10_000, 3, 3))),
     "complex_products_by_parts": (
         jnp.matmul,
@@ -113,13 +110,9 @@ PROGRAMS: dict[str, Program] = {
     "correlations_by_numpy": (jnp.convolve, (floats(20_000), floats(500))),
     "convolutions_to_few_features": conv((8, 16, 64, 64), (2, 16, 3, 3)),
     "featurewise_convolutions": conv((8, 32, 32, 32), (32, 1, 3, 3), feature_group_count=32),
-    "featurewise_kernel_gradients": kernel_gradient(
-        (8, 32, 16, 16), (32, 1, 3, 3), feature_group_count=32
-    ),
+    "featurewise_kernel_gradients": kernel_gradient((8, 32, 16, 16), (32, 1, 3, 3), feature_group_count=32),
     "thin_convolutions_to_more_features": conv((16, 6, 64, 64), (16, 6, 5, 5)),
-    "convolutions_group_by_group": kernel_gradient(
-        (8, 8, 32, 32), (16, 4, 3, 3), feature_group_count=2
-    ),
+    "convolutions_group_by_group": kernel_gradient((8, 8, 32, 32), (16, 4, 3, 3), feature_group_count=2),
     "sums_by_blocks": (lambda x: x.sum(), (whole(1 << 20),)),
     "column_sums": (lambda x: x.sum(0), (floats(100, 5000),)),
     "log1p_in_sums": (lambda x: jnp.log1p(x).sum(), (floats(1 << 18),)),
@@ -137,9 +130,7 @@ PROGRAMS: dict[str, Program] = {
         (floats(32, 64, 64),),
     ),
     "winners_of_small_windows": (
-        gradix.grad(
-            lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID").sum()
-        ),
+        gradix.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID").sum()),
         (floats(32, 64, 64),),
     ),
     "sorts_by_numpy": (jnp.sort, (floats(100_000),)),
@@ -153,19 +144,13 @@ PROGRAMS: dict[str, Program] = {
         lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
         (spd(2048, 4), floats(2048, 4, 2)),
     ),
-    "sparse_products_by_rows": (
-        sparse_product,
-        (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 128)),
-    ),
+    "sparse_products_by_rows": (sparse_product, (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 128))),
     "sampled_products_by_blocks": (
         gradix.grad(lambda values, places, x: jnp.sum(sparse_product(values, places, x) ** 2)),
         (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 256)),
     ),
     "few_draws_apart": (augmented, (floats(8, 64, 64),)),
-    "bits_in_one_row": (
-        lambda x: gradix.random.normal(gradix.random.key(0), (100_000, 3)) + x,
-        (floats(3),),
-    ),
+    "bits_in_one_row": (lambda x: gradix.random.normal(gradix.random.key(0), (100_000, 3)) + x, (floats(3),)),
     "sines_by_vectors": (jnp.sin, (floats(1 << 16),)),
     "functions_by_vectors": (jnp.arctan, (floats(1 << 16),)),
     "halves_in_single": (jnp.exp, (floats(1 << 16, dtype="float16"),)),
@@ -174,10 +159,7 @@ PROGRAMS: dict[str, Program] = {
     "powers_by_vectors": (jnp.power, (floats(1 << 16), floats(1 << 16))),
     "small_loops": (small_loop, (floats(2000, 64),)),
     "older_generator": (chain, (floats(64),)),
-    "no_unrolling": (
-        gradix.grad(lambda w, x: layers(x, w, w).sum()),
-        (floats(32, 32), floats(8, 32)),
-    ),
+    "no_unrolling": (gradix.grad(lambda w, x: layers(x, w, w).sum()), (floats(32, 32), floats(8, 32))),
     "narrow_vectors": (lambda x: chain(x, 300), (floats(8),)),
     "small_products_in_loops": (
         lambda a, x: lax.fori_loop(0, 2000, lambda i, x: jnp.tanh(a @ x), x),
@@ -215,10 +197,7 @@ def measure(name: str, rounds: int = 9, budget: float = 0.4) -> tuple[float, flo
     compilations: list[list[float]] = [[], []]
     for turn in range(4):
         selections = ["all", f"all,-{name}"]
-        made = {
-            text: Variant(program, text)
-            for text in (selections if turn % 2 else reversed(selections))
-        }
+        made = {text: Variant(program, text) for text in (selections if turn % 2 else reversed(selections))}
         pair = [made[text] for text in selections]
         for kind, variant in zip(compilations, pair):
             kind.append(variant.compilation)
@@ -228,11 +207,7 @@ def measure(name: str, rounds: int = 9, budget: float = 0.4) -> tuple[float, flo
     for _ in range(rounds):
         ratios.append(pair[0].seconds(number) / pair[1].seconds(number))
     gc.enable()
-    return (
-        median(ratios),
-        min(compilations[0]) / min(compilations[1]),
-        is_taken(name, pair[0].facts),
-    )
+    return (median(ratios), min(compilations[0]) / min(compilations[1]), is_taken(name, pair[0].facts))
 
 
 def is_taken(name: str, facts) -> bool:
@@ -242,11 +217,7 @@ def is_taken(name: str, facts) -> bool:
 
 def names(only: str = "") -> list[str]:
     """The rewrites and choices for speed, in the table's order."""
-    return [
-        r.name
-        for r in (*TABLE.rewrites, *TABLE.choices)
-        if r.kind != CORRECTNESS and only in r.name
-    ]
+    return [r.name for r in (*TABLE.rewrites, *TABLE.choices) if r.kind != CORRECTNESS and only in r.name]
 
 
 def main(only: str = "", markdown: bool = False) -> None:
@@ -270,10 +241,7 @@ def main(only: str = "", markdown: bool = False) -> None:
             idle.append(name)
         elif min(call, compilation) > _PAYS:
             lost.append(name)
-    for title, found in (
-        ("Not taken", idle),
-        ("Without a reason on this machine and jaxlib", lost),
-    ):
+    for title, found in (("Not taken", idle), ("Without a reason on this machine and jaxlib", lost)):
         if found:
             print(f"\n{title}: {', '.join(found)}")
 

@@ -91,14 +91,7 @@ def main() -> int:
     found = {}
     for threads in numbers:
         command = [sys.executable, "-m", "benchmarks.stalls", "--here", "--threads", str(threads)]
-        command += [
-            "--only",
-            options.only,
-            "--calls",
-            str(options.calls),
-            "--budget",
-            str(options.budget),
-        ]
+        command += ["--only", options.only, "--calls", str(options.calls), "--budget", str(options.budget)]
         done = subprocess.run(
             command,
             check=True,
@@ -107,16 +100,10 @@ def main() -> int:
             env={**os.environ, "OPENBLAS_NUM_THREADS": str(threads)},
         )
         found[threads] = json.loads(done.stdout)
-    print(
-        "| median / 99 of 100 / worst, ms | " + " | ".join([f"{n} threads" for n in numbers]) + " |"
-    )
+    print("| median / 99 of 100 / worst, ms | " + " | ".join([f"{n} threads" for n in numbers]) + " |")
     print("|---" * (len(numbers) + 1) + "|")
     for name in found[numbers[0]]:
-        print(
-            f"| {name} | "
-            + " | ".join([_cell(found[n][name], options.calls) for n in numbers])
-            + " |"
-        )
+        print(f"| {name} | " + " | ".join([_cell(found[n][name], options.calls) for n in numbers]) + " |")
     return 0
 
 

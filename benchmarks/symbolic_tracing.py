@@ -52,9 +52,7 @@ def convolutions(x, w):
 
 
 def pad_and_join(x):
-    return jnp.concatenate(
-        [jnp.pad(x, ((1, 1), (0, 0))), x[::2], x.reshape(-1, 2)[:3].repeat(4, 1)]
-    )
+    return jnp.concatenate([jnp.pad(x, ((1, 1), (0, 0))), x[::2], x.reshape(-1, 2)[:3].repeat(4, 1)])
 
 
 def normalized(x):
@@ -74,10 +72,7 @@ def programs() -> dict[str, tuple[Callable, Callable]]:
         "a step of a network": (mlp_step, lambda n: [layers, spec(n, 32), spec(n, 32)]),
         "attention": (attention, lambda n: [spec(n, 64)] * 3),
         "gradient of attention": (attention_grad, lambda n: [spec(n, 64)] * 3),
-        "scan": (
-            lambda x: lax.scan(lambda c, r: (jnp.tanh(c * 0.5 + r), c), x[0], x),
-            rows,
-        ),
+        "scan": (lambda x: lax.scan(lambda c, r: (jnp.tanh(c * 0.5 + r), c), x[0], x), rows),
         "convolutions": (convolutions, lambda n: [spec(n, 8, 32, 32), spec(8, 8, 3, 3)]),
         "sorting": (lambda x: (jnp.sort(x, 0), jnp.argsort(x, 0), jnp.median(x, 0)), rows),
         "einsum": (
@@ -85,10 +80,7 @@ def programs() -> dict[str, tuple[Callable, Callable]]:
             lambda n: [spec(n, 8), spec(8, 8)],
         ),
         "cholesky": (lambda x: jnp.linalg.cholesky(x.T @ x + jnp.eye(8)), rows),
-        "gradient of solve": (
-            gradix.grad(lambda x: jnp.linalg.solve(x.T @ x + jnp.eye(8), x.T).sum()),
-            rows,
-        ),
+        "gradient of solve": (gradix.grad(lambda x: jnp.linalg.solve(x.T @ x + jnp.eye(8), x.T).sum()), rows),
         "pad, slice, reshape, join": (pad_and_join, rows),
         "normalization": (normalized, rows),
         "hessians of rows": (hessians, lambda n: [spec(n, 5)]),

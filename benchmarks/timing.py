@@ -34,11 +34,7 @@ def measure(case: Case, target: Target, budget: float = 0.25) -> float:
     gc.collect()
     gc.disable()
     try:
-        return (
-            measure_prepared(call, prepare, target.block, budget)
-            if prepare
-            else measure_plain(call, target, budget)
-        )
+        return measure_prepared(call, prepare, target.block, budget) if prepare else measure_plain(call, target, budget)
     finally:
         gc.enable()
 

@@ -58,11 +58,7 @@ def of_page(path: Path) -> dict[str, Any]:
             cells += _session(fence[2])
             continue
         shown = fences[i + 1] if i + 1 < len(fences) else None
-        if (
-            shown is not None
-            and shown[1] == "text"
-            and not text[fence.end() : shown.start()].strip()
-        ):
+        if shown is not None and shown[1] == "text" and not text[fence.end() : shown.start()].strip():
             cells.append(_code(_quiet(fence[2]), shown[2], _raises(shown[2])))
             last = shown.end()
         else:
@@ -81,9 +77,7 @@ def of_program(path: Path, arguments: tuple[str, ...] = ()) -> dict[str, Any]:
     cells = _prose(f"# {path.stem}\n\n{title}\n{rest}")
     beside = "|".join(p.stem for p in EXAMPLES.glob("*.py"))
     if re.search(rf"^(?:from|import) (?:{beside})\b", body, re.MULTILINE):
-        cells += [
-            _code('import sys\n\nsys.path.append("examples")  # in a clone, for what it draws')
-        ]
+        cells += [_code('import sys\n\nsys.path.append("examples")  # in a clone, for what it draws')]
     first, *parts = _PART.split(body)
     cells.append(_code(first))
     for heading, code in zip(parts[::2], parts[1::2]):

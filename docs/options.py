@@ -162,12 +162,7 @@ def page() -> str:
         "```text", "ValueError: option gradix_tier must be one of 'xla', 'auto', 'quick'; got 'fast' of type str.", "```", "",
     ]  # fmt: skip
     for subject, group in DOES.items():
-        lines += [
-            f"## {subject}",
-            "",
-            "| option, variable | default | what it does |",
-            "|---|---|---|",
-        ]
+        lines += [f"## {subject}", "", "| option, variable | default | what it does |", "|---|---|---|"]
         for name, what in group.items():
             values = _values(name)
             lines.append(

@@ -48,9 +48,7 @@ class Picture:
         self.width, self.height, self.title = width, height, title
         self.parts: list[str] = []
 
-    def box(
-        self, x: float, y: float, width: float, height: float, kind: str = "one", opacity: float = 1
-    ) -> None:
+    def box(self, x: float, y: float, width: float, height: float, kind: str = "one", opacity: float = 1) -> None:
         clear = f' opacity="{opacity}"' if opacity != 1 else ""
         self.parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width:.1f}" height="{height:g}" rx="2" class="{kind}"{clear}/>'
@@ -108,49 +106,26 @@ def figures() -> dict[str, tuple[float, float]]:
     """Microseconds of Gradix and of JAX, from the tables of the page of performance."""
     text = (DOCS / "performance.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|]+) \| ([\d.,]+) \| ([\d.,]+) \|", text, re.MULTILINE)
-    found = {
-        name: (float(ours.replace(",", "")), float(theirs.replace(",", "")))
-        for name, ours, theirs in rows
-    }
+    found = {name: (float(ours.replace(",", "")), float(theirs.replace(",", ""))) for name, ours, theirs in rows}
     return {title: found[name] for name, title in SHOWN.items()}
 
 
 def speed() -> Picture:
     """Bars of time, to JAX's."""
     rows = sorted(figures().items(), key=lambda row: row[1][0] / row[1][1])
-    made = Picture(
-        760, 60 + 30 * len(rows), "Time of Gradix, where JAX takes 1; shorter is quicker"
-    )
+    made = Picture(760, 60 + 30 * len(rows), "Time of Gradix, where JAX takes 1; shorter is quicker")
     left, unit = 270, 110.0
-    made.text(
-        0,
-        18,
-        "Time, where JAX takes 1 (shorter is quicker; each step of the scale is ten times)",
-        "quiet",
-    )
+    made.text(0, 18, "Time, where JAX takes 1 (shorter is quicker; each step of the scale is ten times)", "quiet")
     for power in range(-3, 1):
         x = left + unit * (power + 4)
         made.line(x, 30, x, 38 + 30 * len(rows))
-        made.text(
-            x,
-            54 + 30 * len(rows),
-            "JAX: 1" if power == 0 else f"{10.0**power:g}",
-            "quiet",
-            "middle",
-            12,
-        )
+        made.text(x, 54 + 30 * len(rows), "JAX: 1" if power == 0 else f"{10.0**power:g}", "quiet", "middle", 12)
     for i, (title, (ours, theirs)) in enumerate(rows):
         ratio, y = ours / theirs, 36 + 30 * i
         made.text(left - 12, y + 15, title, "text", "end")
         width = max(unit * (math.log10(ratio) + 4), 4)
         made.box(left, y, width, 20, "one" if ratio < 0.98 else "two")
-        made.text(
-            left + width + 6,
-            y + 15,
-            f"{ratio:.2f}" if ratio >= 0.01 else f"{ratio:.1g}",
-            "text",
-            size=12,
-        )
+        made.text(left + width + 6, y + 15, f"{ratio:.2f}" if ratio >= 0.01 else f"{ratio:.1g}", "text", size=12)
     return made
 
 
@@ -186,17 +161,11 @@ def _grid(made: Picture, x: float, y: float, rows: int, columns: int, kind: str)
 
 def sharding() -> Picture:
     """A matrix over four devices, in three ways."""
-    made = Picture(
-        700, 210, "An array of 4 x 4 elements divided over a mesh of 2 x 2 devices in three ways"
-    )
+    made = Picture(700, 210, "An array of 4 x 4 elements divided over a mesh of 2 x 2 devices in three ways")
     kinds = ("one", "three", "four", "two")
     ways = (
         ('P("x", "y")', "rows over x, columns over y", lambda i, j: (i // 2 * 2 + j // 2,)),
-        (
-            'P("x", None)',
-            "rows over x; a copy for each y",
-            lambda i, j: (i // 2 * 2, i // 2 * 2 + 1),
-        ),
+        ('P("x", None)', "rows over x; a copy for each y", lambda i, j: (i // 2 * 2, i // 2 * 2 + 1)),
         ('P(None, ("x", "y"))', "columns over both axes", lambda i, j: (j,)),
     )
     for k, (spec, said, devices) in enumerate(ways):
@@ -207,13 +176,7 @@ def sharding() -> Picture:
             for j in range(4):
                 holders = devices(i, j)
                 for n, device in enumerate(holders):
-                    made.box(
-                        x + 27 * j + 24 * n / len(holders),
-                        52 + 27 * i,
-                        24 / len(holders),
-                        24,
-                        kinds[device],
-                    )
+                    made.box(x + 27 * j + 24 * n / len(holders), 52 + 27 * i, 24 / len(holders), 24, kinds[device])
     made.text(20, 196, "devices of the mesh:", "quiet", size=12)
     for d, kind in enumerate(kinds):
         made.box(150 + 130 * d, 184, 14, 14, kind)
@@ -231,31 +194,16 @@ def calls() -> Picture:
     rows = (
         (
             "first call",
-            (
-                ("trace", 70, "three"),
-                ("lower", 50, "four"),
-                ("XLA compiles", 260, "two"),
-                ("run", 40, "one"),
-            ),
+            (("trace", 70, "three"), ("lower", 50, "four"), ("XLA compiles", 260, "two"), ("run", 40, "one")),
         ),
         ("further calls", (("run", 40, "one"),)),
         (
             "a new shape",
-            (
-                ("trace", 70, "three"),
-                ("lower", 50, "four"),
-                ("XLA compiles", 260, "two"),
-                ("run", 40, "one"),
-            ),
+            (("trace", 70, "three"), ("lower", 50, "four"), ("XLA compiles", 260, "two"), ("run", 40, "one")),
         ),
         (
             "in a second process",
-            (
-                ("trace", 70, "three"),
-                ("lower", 50, "four"),
-                ("load", 50, "one"),
-                ("run", 40, "one"),
-            ),
+            (("trace", 70, "three"), ("lower", 50, "four"), ("load", 50, "one"), ("run", 40, "one")),
         ),
     )
     for i, (title, steps) in enumerate(rows):
@@ -279,9 +227,7 @@ def program() -> Picture:
 
     recorded = str(gradix.make_jaxpr(f)(jnp.ones((4, 3)), jnp.ones((3, 2)))).splitlines()
     made = Picture(
-        900,
-        60 + 20 * max(len(source), len(recorded)),
-        "A function beside the program that tracing it records",
+        900, 60 + 20 * max(len(source), len(recorded)), "A function beside the program that tracing it records"
     )
     made.text(0, 18, "what you write", "quiet")
     made.text(330, 18, "what is recorded for float32[4,3] and float32[3,2]", "quiet")
@@ -298,11 +244,7 @@ def main(arguments: list[str]) -> int | str:
     FOLDER.mkdir(exist_ok=True)
     texts = {FOLDER / f"{name}.svg": make().svg() for name, make in PICTURES.items()}
     if arguments == ["--check"]:
-        other = [
-            p.name
-            for p, text in texts.items()
-            if not p.exists() or p.read_text(encoding="utf-8") != text
-        ]
+        other = [p.name for p, text in texts.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
         return f"python -m docs.pictures makes these anew: {', '.join(other)}" if other else 0
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")

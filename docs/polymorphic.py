@@ -385,10 +385,7 @@ def called(function, text, n):
     code = compile(text, text, "eval")
 
     def program(operands, k):
-        return eval(
-            code,
-            {"f": function, "k": k, "n": n, "jnp": jnp, "lax": lax, "random": random, **operands},
-        )
+        return eval(code, {"f": function, "k": k, "n": n, "jnp": jnp, "lax": lax, "random": random, **operands})
 
     return program
 
@@ -411,9 +408,7 @@ def row(name, function):
         return None, OUTSIDE
     (n,) = export.symbolic_shape("n", constraints=["n >= 4"])
     try:
-        export.export(gradix.jit(called(function, text, n), keep_unused=True))(
-            arrays(n), random.key(0)
-        )
+        export.export(gradix.jit(called(function, text, n), keep_unused=True))(arrays(n), random.key(0))
     except Exception as e:
         return text, f"{type(e).__name__}: {str(e).splitlines()[0]}"
     return text, None
@@ -455,10 +450,7 @@ def page(found) -> str:
         "| function | call | why |",
         "|---|---|---|",
     ]
-    lines += [
-        f"| `{n}` | `{text}` | {why[:150].replace('|', chr(92) + '|')} |"
-        for n, (text, why) in no.items()
-    ]
+    lines += [f"| `{n}` | `{text}` | {why[:150].replace('|', chr(92) + '|')} |" for n, (text, why) in no.items()]
     for module in MODULES:
         names = [n for n in yes if n.rpartition(".")[0] == module]
         if names:
@@ -477,9 +469,7 @@ def page(found) -> str:
                 "## Not asked",
                 "",
                 *_wrapped(
-                    f"What {OUTSIDE}, or takes functions and objects: "
-                    + ", ".join([f"`{n}`" for n in outside])
-                    + "."
+                    f"What {OUTSIDE}, or takes functions and objects: " + ", ".join([f"`{n}`" for n in outside]) + "."
                 ),
             ]
         )

@@ -53,18 +53,13 @@ def measure(name: str, command: tuple[str, ...], path: str, timeout: float) -> d
         return {"error": f"no end in {timeout:.0f} s"}
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        return {
-            "error": _last_error(done.stderr) or f"exit status {done.returncode}",
-            "text": done.stderr,
-        }
+        return {"error": _last_error(done.stderr) or f"exit status {done.returncode}", "text": done.stderr}
     return json.loads(lines[-1])
 
 
 def _last_error(text: str) -> str:
     """The line of a traceback that names the exception."""
-    lines = [
-        line for line in text.strip().splitlines() if line and not line.startswith((" ", "(", "-"))
-    ]
+    lines = [line for line in text.strip().splitlines() if line and not line.startswith((" ", "(", "-"))]
     return lines[-1][:160] if lines else ""
 
 
@@ -88,19 +83,14 @@ def compare(name: str, path: str, rounds: int, timeout: float) -> dict:
     if "error" not in out["gradix"] and "error" not in out["jax"]:
         pairs = list(zip(out["gradix"]["values"], out["jax"]["values"]))
         tolerance = out["gradix"]["tolerance"]
-        out["agrees"] = all(
-            math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance) for a, b in pairs
-        )
+        out["agrees"] = all(math.isclose(a, b, rel_tol=tolerance, abs_tol=tolerance) for a, b in pairs)
     return out
 
 
 def _least(runs: list[dict]) -> dict:
     if "error" in runs[-1]:
         return runs[-1]
-    return {
-        **runs[0],
-        **{k: min(r[k] for r in runs) for k in ("import_s", "first_s", "step_s", "memory_mb")},
-    }
+    return {**runs[0], **{k: min(r[k] for r in runs) for k in ("import_s", "first_s", "step_s", "memory_mb")}}
 
 
 def row(found: dict) -> str:
@@ -112,11 +102,7 @@ def row(found: dict) -> str:
     start = [r["import_s"] + r["first_s"] for r in (ours, theirs)]
     values = "the same values" if found["agrees"] else "other values"
     ratios = [start[0] / start[1], *[ours[k] / theirs[k] for k in ("step_s", "memory_mb")]]
-    return (
-        f"| {found['name']} | {values} | {start[0]:.2f} s | "
-        + " | ".join(f"{r:.2f}" for r in ratios)
-        + " |"
-    )
+    return f"| {found['name']} | {values} | {start[0]:.2f} s | " + " | ".join(f"{r:.2f}" for r in ratios) + " |"
 
 
 HEAD = """| program | result | start to first step | to JAX's | a step, to JAX's | memory, to JAX's |

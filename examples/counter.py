@@ -44,9 +44,7 @@ def main():
     counter = SelfChangingCounter()
     print("  ", [counter.count() for _ in range(3)])
 
-    print(
-        "2. The same method under jit, which runs the Python code once and then repeats the recorded program:"
-    )
+    print("2. The same method under jit, which runs the Python code once and then repeats the recorded program:")
     counter = SelfChangingCounter()
     fast_count = gradix.jit(counter.count)
     print("  ", [int(fast_count()) for _ in range(3)], "- the 1 was recorded as a constant")
@@ -60,18 +58,14 @@ def main():
     print("  ", values)
     print("   the recorded program:", str(gradix.make_jaxpr(count)(reset())).replace("\n", "\n   "))
 
-    print(
-        "4. vmap maps over such a state: five counters that start at different numbers take a step together:"
-    )
+    print("4. vmap maps over such a state: five counters that start at different numbers take a step together:")
     state = CounterState(10 * jnp.arange(5))
     value, state = gradix.vmap(count)(state)
     print("  ", value)
 
     print("\nTry next, in this file:")
     print("   - give CounterState a second field `step` and count in steps of it")
-    print(
-        "   - replace the loop of part 3 by gradix.lax.scan(lambda s, _: count(s)[::-1], reset(), length=3)"
-    )
+    print("   - replace the loop of part 3 by gradix.lax.scan(lambda s, _: count(s)[::-1], reset(), length=3)")
     print("   - examples/regression.py passes the parameters of a model in and out in the same way")
 
 

@@ -61,9 +61,7 @@ def conv_init(key):
     """Random parameters of the conv net: a 3x3 kernel for each convolution, then one dense layer."""
     *keys, head_key = random.split(key, len(CHANNELS) + 1)
     shapes = [(3, 3, m, n) for m, n in zip((1, *CHANNELS[:-1]), CHANNELS, strict=True)]
-    kernels = [
-        random.normal(k, s) * jnp.sqrt(2 / (9 * s[2])) for k, s in zip(keys, shapes, strict=True)
-    ]
+    kernels = [random.normal(k, s) * jnp.sqrt(2 / (9 * s[2])) for k, s in zip(keys, shapes, strict=True)]
     return kernels, dense_init(head_key, 4 * 4 * CHANNELS[-1], 10)
 
 
@@ -72,11 +70,7 @@ def conv_net(params, image):
     kernels, (weight, bias) = params
     x = image[None, :, :, None]
     for kernel in kernels:
-        x = nn.relu(
-            lax.conv_general_dilated(
-                x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-            )
-        )
+        x = nn.relu(lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")))
     x = x.reshape(4, 2, 4, 2, -1).max(axis=(1, 3))
     return x.ravel() @ weight + bias
 
@@ -150,12 +144,7 @@ def learners(key):
     each_member = vmap(mlp_step, in_axes=(None, None, None, None, 0))
     return [
         Learner("perceptron", start(mlp_init, key), mlp_step, partial(scores, mlp)),
-        Learner(
-            "conv net",
-            start(conv_init, key),
-            partial(train_step, conv_net),
-            partial(scores, conv_net),
-        ),
+        Learner("conv net", start(conv_init, key), partial(train_step, conv_net), partial(scores, conv_net)),
         Learner(f"ensemble of {MEMBERS}", members, each_member, partial(vote, mlp)),
     ]
 
@@ -213,18 +202,14 @@ def suggestions():
 def main():
     """Train the learners, report and draw; the exit status is 0 if all of them read well enough."""
     parser = argparse.ArgumentParser(description="Learn to read handwritten digits.")
-    parser.add_argument(
-        "--out", type=Path, default=Path("digits.png"), help="where the figure goes"
-    )
+    parser.add_argument("--out", type=Path, default=Path("digits.png"), help="where the figure goes")
     parser.add_argument("--quick", action="store_true", help="half the training")
     options = parser.parse_args()
     epochs = EPOCHS // 2 if options.quick else EPOCHS
 
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype(np.float32).reshape(-1, 8, 8)
-    data = train_test_split(
-        images, labels.astype(np.int32), test_size=0.25, random_state=4, stratify=labels
-    )
+    data = train_test_split(images, labels.astype(np.int32), test_size=0.25, random_state=4, stratify=labels)
     _, test_x, _, test_y = data
     print(f"{len(data[0])} digits to learn from, {len(test_x)} to be tested on")
 

@@ -107,9 +107,7 @@ def main():
 
     print("\nTry next, in this file:")
     print("   - NOISE = 1.0: the errors grow, those of least squares as well")
-    print(
-        "   - in loss, jnp.abs in place of the square: a reading that is far off then matters less"
-    )
+    print("   - in loss, jnp.abs in place of the square: a reading that is far off then matters less")
     print("   - group_means(keys, values) outside of jit: the same function, by NumPy's rules")
 
 

@@ -104,12 +104,8 @@ def sample(key, x, y, *, warm_up, draws):
     def walk(key):
         first, steps = random.split(key)
         place = random.normal(first, flat.shape)
-        chain = Chain(
-            place, jnp.log(0.1), jnp.zeros_like(flat), jnp.zeros_like(flat), jnp.zeros(())
-        )
-        turn = lambda chain, at: (lambda c, a: (c, (c.place, a)))(
-            *transition(energy, chain, at[0], at[1])
-        )
+        chain = Chain(place, jnp.log(0.1), jnp.zeros_like(flat), jnp.zeros_like(flat), jnp.zeros(()))
+        turn = lambda chain, at: (lambda c, a: (c, (c.place, a)))(*transition(energy, chain, at[0], at[1]))
         keys = random.split(steps, warm_up + draws)
         _, (places, accepted) = lax.scan(turn, chain, (keys, jnp.arange(warm_up + draws) < warm_up))
         return places[warm_up:], accepted[warm_up:].mean()
@@ -140,12 +136,8 @@ def draw_figure(path, names, draws, least_squares):
     order = np.argsort(every.mean(0))
     low, high = np.quantile(every[:, order], [0.025, 0.975], axis=0)
     forest.hlines(range(len(names)), low, high, color=COLOURS[0], lw=5, alpha=0.4)
-    forest.plot(
-        every.mean(0)[order], range(len(names)), "o", color=COLOURS[0], label="posterior, 95 %"
-    )
-    forest.plot(
-        least_squares[order], range(len(names)), "x", color=COLOURS[2], label="least squares"
-    )
+    forest.plot(every.mean(0)[order], range(len(names)), "o", color=COLOURS[0], label="posterior, 95 %")
+    forest.plot(least_squares[order], range(len(names)), "x", color=COLOURS[2], label="least squares")
     forest.axvline(0, color="#8a97a3", lw=1, ls=":")
     forest.set_yticks(range(len(names)), [names[i] for i in order])
     forest.set(title="What each measurement says", xlabel="weight, in standard deviations")
@@ -186,9 +178,7 @@ def main():
         f"({gradients / again:,.0f} gradients a second)"
     )
     worst = max(float(r_hat(d).max()) for d in draws)
-    print(
-        f"accepted {accepted.mean():.2f}, worst R-hat {worst:.3f} (below 1.01 the chains agree)\n"
-    )
+    print(f"accepted {accepted.mean():.2f}, worst R-hat {worst:.3f} (below 1.01 the chains agree)\n")
 
     least_squares, *_ = np.linalg.lstsq(np.asarray(x), np.asarray(y), rcond=None)
     every = np.asarray(draws.weights).reshape(-1, len(names))
@@ -202,9 +192,7 @@ def main():
 
     draw_figure(options.out, names, draws, least_squares)
     print(f"\nThe picture: {options.out}")
-    print(
-        "Try next: use scipy.stats.laplace for norm in the prior of u.weights: more weights are then near zero;"
-    )
+    print("Try next: use scipy.stats.laplace for norm in the prior of u.weights: more weights are then near zero;")
     print("          LEAPS = 2: the chains walk at random, and R-hat is larger")
 
 

@@ -117,9 +117,7 @@ def fit(snapshots, measured, box):
 
     def misfit(logs):
         atom = Atom(*jnp.exp(logs))
-        return ((vmap(lambda x: forces(x, atom, box))(snapshots) - measured) ** 2).sum() / (
-            measured**2
-        ).sum()
+        return ((vmap(lambda x: forces(x, atom, box))(snapshots) - measured) ** 2).sum() / (measured**2).sum()
 
     slope = jit(value_and_grad(misfit))
     path = []
@@ -146,9 +144,7 @@ def draw_figure(path, energies, distances, tried):
 
     middle.plot(*map(np.asarray, distances), color="#00798c")
     middle.axhline(1, color="#8a97a3", lw=1, ls=":")
-    middle.set(
-        title="Shells of neighbours: a liquid", xlabel="distance, in diameters", ylabel="g(r)"
-    )
+    middle.set(title="Shells of neighbours: a liquid", xlabel="distance, in diameters", ylabel="g(r)")
 
     right.plot(tried[:, 0], tried[:, 1], "o-", color="#6a4c93", ms=4, lw=1)
     right.plot(1, 1, "*", color="#d1495b", ms=16, label="the truth")
@@ -176,9 +172,7 @@ def main():
     took = time.perf_counter() - start
     kinetic, potential = energies
     total = kinetic + potential
-    print(
-        f"{len(fluid.x)} atoms, {steps} steps in {took:.2f} s: {steps / took:,.0f} steps a second"
-    )
+    print(f"{len(fluid.x)} atoms, {steps} steps in {took:.2f} s: {steps / took:,.0f} steps a second")
     print(
         f"temperature {2 / 3 * kinetic.mean() / len(fluid.x):.3f}; the total energy stays within "
         f"{float(jnp.ptp(total) / jnp.ptp(kinetic)):.2%} of the range of the kinetic energy"
@@ -199,9 +193,7 @@ def main():
 
     draw_figure(options.out, energies, neighbours(fluid.x, box), tried)
     print(f"\nThe picture: {options.out}")
-    print(
-        "Try next: STEP = 0.02: the energy drifts; TEMPERATURE = 0.3: the atoms keep the shells of a crystal"
-    )
+    print("Try next: STEP = 0.02: the energy drifts; TEMPERATURE = 0.3: the atoms keep the shells of a crystal")
 
 
 if __name__ == "__main__":

@@ -96,9 +96,7 @@ def main():
     count = len(grid)
     shake = random.uniform(random.key(0), (count, 3), minval=-0.15, maxval=0.15)
 
-    print(
-        f"{count} atoms, {count * (count - 1) // 2} pairs; the energy of an atom, and the pairs nearer than {REACH}:"
-    )
+    print(f"{count} atoms, {count * (count - 1) // 2} pairs; the energy of an atom, and the pairs nearer than {REACH}:")
     rows, worst, taken = [], 0.0, []
     for width in np.linspace(1.7, 1.15, ROUNDS, dtype=np.float32) * side:
         x = relaxed((jnp.asarray(grid / side, jnp.float32) * width + shake) % width, width)
@@ -107,16 +105,10 @@ def main():
         taken.append(time.perf_counter() - start)
         exact, exact_force = by_all_pairs(np.asarray(x, np.float64), float(width))
         scale = np.abs(exact_force).max()
-        worst = max(
-            worst,
-            float(np.abs(force - exact_force).max() / scale),
-            abs(float(value) - exact) / abs(exact),
-        )
+        worst = max(worst, float(np.abs(force - exact_force).max() / scale), abs(float(value) - exact) / abs(exact))
         rows.append((count / float(width) ** 3, int(pairs), float(value) / count))
         print(f"   density {rows[-1][0]:.2f}   {rows[-1][1]:6} pairs   energy {rows[-1][2]:8.4f}")
-    print(
-        f"forces and energies differ from those of all pairs by {worst:.1e} of the largest at most"
-    )
+    print(f"forces and energies differ from those of all pairs by {worst:.1e} of the largest at most")
     print(f"programs traced for {ROUNDS} lists of different lengths: {forces.stats().traces}")
     print(f"a list and its forces take {1e3 * min(taken[1:]):.2f} ms")
 
@@ -132,12 +124,8 @@ def main():
 
     print("\nTry next, in this file:")
     print("   - REACH = 1.5: fewer pairs, and less energy")
-    print(
-        "   - in neighbours, jnp.argwhere in place of jnp.nonzero: the pairs as the rows of one array"
-    )
-    print(
-        "   - gradix.vmap(energy, (0, None))(boxes, width): many boxes, each with a list of its own length"
-    )
+    print("   - in neighbours, jnp.argwhere in place of jnp.nonzero: the pairs as the rows of one array")
+    print("   - gradix.vmap(energy, (0, None))(boxes, width): many boxes, each with a list of its own length")
 
 
 if __name__ == "__main__":

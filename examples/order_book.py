@@ -95,15 +95,10 @@ def handle(book, message):
     """The book after a message, and its trades."""
     sign = jnp.where(message.side == BUY, 1, -1)  # a higher price costs a buyer more, a seller less
     buyers, sellers = book
-    own, other = (
-        either(message.side == BUY, buyers, sellers),
-        either(message.side == BUY, sellers, buyers),
-    )
+    own, other = (either(message.side == BUY, buyers, sellers), either(message.side == BUY, sellers, buyers))
 
     wanted = jnp.where(message.kind == CANCEL, 0, message.size)
-    other, taken = take(
-        other, jnp.where(message.kind == MARKET, NOWHERE, sign * message.price), wanted
-    )
+    other, taken = take(other, jnp.where(message.kind == MARKET, NOWHERE, sign * message.price), wanted)
     left = jnp.where(message.kind == LIMIT, wanted - taken.sum(), 0)
     is_named = (own.number == message.number) & (message.kind == CANCEL)
     own = own._replace(size=jnp.where(is_named, 0, own.size))
@@ -146,18 +141,12 @@ def traders(key, count, hurry):
 def python_trades(messages):
     """The traded sizes and values of one book's messages, found with two heaps."""
     heaps, sizes, trades = ([], []), ({}, {}), []
-    for kind, side, price, size, number in zip(
-        *(np.asarray(m).tolist() for m in messages), strict=True
-    ):
+    for kind, side, price, size, number in zip(*(np.asarray(m).tolist() for m in messages), strict=True):
         sign, value, traded = (1 if side == BUY else -1), 0, 0
         if kind == CANCEL:
             sizes[side].pop(number, None)
         else:
-            limit, theirs, standing = (
-                (NOWHERE if kind == MARKET else sign * price),
-                heaps[1 - side],
-                sizes[1 - side],
-            )
+            limit, theirs, standing = ((NOWHERE if kind == MARKET else sign * price), heaps[1 - side], sizes[1 - side])
             while traded < size and theirs and theirs[0][0] <= limit:
                 cost, name = theirs[0]
                 amount = min(size - traded, standing.get(name, 0))
@@ -185,39 +174,24 @@ def spreads(trades):
 
 def draw_figure(path, trades, hurries, by_hurry):
     """Draw one book's quotes, the volumes of all books, and the spread by the share of traders in a hurry."""
-    bid, ask = [
-        np.where(abs(np.asarray(q)) < NOWHERE // 2, q, np.nan) for q in (trades.bid, trades.ask)
-    ]
+    bid, ask = [np.where(abs(np.asarray(q)) < NOWHERE // 2, q, np.nan) for q in (trades.bid, trades.ask)]
     figure, (quotes, sizes, answer) = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained")
     shown = slice(100, 400)
     quotes.fill_between(range(100, 100 + len(bid[0][shown])), bid[0][shown], ask[0][shown], step="post",
                         color="#00798c", alpha=0.25)  # fmt: skip
     for line, name, colour in ((ask, "ask", "#d1495b"), (bid, "bid", "#00798c")):
-        quotes.step(
-            range(100, 100 + len(line[0][shown])),
-            line[0][shown],
-            where="post",
-            color=colour,
-            lw=1,
-            label=name,
-        )
+        quotes.step(range(100, 100 + len(line[0][shown])), line[0][shown], where="post", color=colour, lw=1, label=name)
     quotes.set(title="The quotes of one book", xlabel="message", ylabel="price, in ticks")
     quotes.legend(frameon=False)
 
     volume = np.asarray(trades.size.sum(1))
     sizes.hist(volume, bins=30, color="#6a4c93")
-    sizes.set(
-        title=f"The volumes of {len(volume):,} books in a day", xlabel="volume", ylabel="books"
-    )
+    sizes.set(title=f"The volumes of {len(volume):,} books in a day", xlabel="volume", ylabel="books")
 
     low, middle, high = np.nanquantile(by_hurry, [0.1, 0.5, 0.9], axis=1)
     answer.fill_between(hurries, low, high, color="#e0a030", alpha=0.3)
     answer.plot(hurries, middle, "o-", color="#e0a030")
-    answer.set(
-        title="Market orders widen the spread",
-        xlabel="share of market orders",
-        ylabel="mean spread, in ticks",
-    )
+    answer.set(title="Market orders widen the spread", xlabel="share of market orders", ylabel="mean spread, in ticks")
     for ax in (quotes, sizes, answer):
         ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
@@ -251,18 +225,12 @@ def main():
             f"book {i} makes other trades than plain Python"
         )
     python = (time.perf_counter() - start) / 10 * books
-    print(
-        f"ten of them make the same trades as plain Python, which would take {python:.1f} s for all books"
-    )
-    print(
-        f"traded in a book: {trades.size.sum(1).mean():,.0f}; spread {jnp.nanmean(spreads(trades)):.2f} ticks"
-    )
+    print(f"ten of them make the same trades as plain Python, which would take {python:.1f} s for all books")
+    print(f"traded in a book: {trades.size.sum(1).mean():,.0f}; spread {jnp.nanmean(spreads(trades)):.2f} ticks")
 
     hurries = np.linspace(0.05, 0.45, 5)
     some = random.split(random.key(1), max(books // 10, 10))
-    crowd = vmap(lambda hurry: vmap(lambda key: traders(key, count, hurry))(some))(
-        jnp.asarray(hurries)
-    )
+    crowd = vmap(lambda hurry: vmap(lambda key: traders(key, count, hurry))(some))(jnp.asarray(hurries))
     _, answers = jit(vmap(vmap(run)))(crowd)
     by_hurry = np.asarray(jnp.nanmean(spreads(answers), -1))
     for hurry, row in zip(hurries, by_hurry, strict=True):

@@ -37,10 +37,7 @@ RATE = 0.2
 
 def start(key):
     """Weights of shape (layers, inputs, outputs), and biases."""
-    return {
-        "w": random.normal(key, (LAYERS, WIDTH, WIDTH)) / WIDTH,
-        "b": jnp.zeros((LAYERS, WIDTH)),
-    }
+    return {"w": random.normal(key, (LAYERS, WIDTH, WIDTH)) / WIDTH, "b": jnp.zeros((LAYERS, WIDTH))}
 
 
 def layer(x, params):
@@ -115,9 +112,7 @@ def train(mesh, way, params, images, labels, steps):
     places = {"w": NamedSharding(mesh, w), "b": NamedSharding(mesh, b)}
     batch = NamedSharding(mesh, x)
     fitted = gradix.jit(
-        partial(step, net),
-        in_shardings=(places, batch, batch),
-        out_shardings=(places, NamedSharding(mesh, P())),
+        partial(step, net), in_shardings=(places, batch, batch), out_shardings=(places, NamedSharding(mesh, P()))
     )
     return trained(fitted, gradix.device_put(params, places), images, labels, steps)
 
@@ -136,10 +131,7 @@ def draw(mesh, losses, alone, path):
     number = {d: i for i, d in enumerate(mesh.devices.flat)}
     for column, (name, (_, w, _, x)) in enumerate(ways(mesh).items()):
         for row, (title, shape, spec, rows, columns) in enumerate(
-            [
-                ("weights of a layer", (LAYERS, WIDTH, WIDTH), w, 1, 2),
-                ("images", (BATCH, WIDTH), x, 0, 1),
-            ]
+            [("weights of a layer", (LAYERS, WIDTH, WIDTH), w, 1, 2), ("images", (BATCH, WIDTH), x, 0, 1)]
         ):
             ax = axes[row, column]
             if name == "pipeline" and row == 0:
@@ -180,14 +172,7 @@ def paint(ax, boxes, count):
     for (top, left, height, width), held in boxes.items():
         color = "0.88" if len(held) == count > 1 else plt.cm.Set3(held[0] % 12)
         ax.add_patch(
-            plt.Rectangle(
-                (left, 1 - top - height),
-                width,
-                height,
-                facecolor=color,
-                edgecolor="white",
-                linewidth=2,
-            )
+            plt.Rectangle((left, 1 - top - height), width, height, facecolor=color, edgecolor="white", linewidth=2)
         )
         text = "all devices" if len(held) == count > 1 else ", ".join(map(str, held))
         ax.text(left + width / 2, 1 - top - height / 2, text, ha="center", va="center", fontsize=10)
@@ -199,9 +184,7 @@ def paint(ax, boxes, count):
 def main():
     """Train in all ways, compare the losses, and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--out", type=Path, default=None, metavar="FILE", help="also draw how arrays are divided"
-    )
+    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="also draw how arrays are divided")
     parser.add_argument("--steps", type=int, default=60)
     options = parser.parse_args()
     if "GRADIX_NUM_PROCESSES" in os.environ:
@@ -209,19 +192,14 @@ def main():
     else:
         gradix.config.update("jax_num_cpu_devices", LAYERS)
     digits = load_digits()
-    images, labels = (
-        (digits.data / 16).astype(np.float32)[: 3 * BATCH],
-        digits.target.astype(np.int32)[: 3 * BATCH],
-    )
+    images, labels = ((digits.data / 16).astype(np.float32)[: 3 * BATCH], digits.target.astype(np.int32)[: 3 * BATCH])
     params = gradix.device_get(start(random.key(0)))
     _, alone = trained(gradix.jit(partial(step, network)), params, images, labels, options.steps)
 
     mesh = Mesh(np.array(gradix.devices()), ("d",))
     speaks = gradix.process_index() == 0
     if speaks:
-        print(
-            f"{mesh.size} devices in {gradix.process_count()} process{'es' * (gradix.process_count() > 1)}"
-        )
+        print(f"{mesh.size} devices in {gradix.process_count()} process{'es' * (gradix.process_count() > 1)}")
         print(f"{'one device':<12} loss {alone[0]:.4f} -> {alone[-1]:.4f}")
     losses = {}
     for name, way in ways(mesh).items():

@@ -95,9 +95,7 @@ def main():
             sentences, truths = batch(rng, 1024)
             right = np.mean((np.asarray(answers(params, sentences)) > 0) == np.asarray(truths))
             print(f"step {step:4}: {right:6.1%} of unseen sentences answered right")
-    print(
-        f"{steps} steps took {time.perf_counter() - start:.1f} s; programs traced: {update.stats().traces}"
-    )
+    print(f"{steps} steps took {time.perf_counter() - start:.1f} s; programs traced: {update.stats().traces}")
 
     sentences, truths = batch(rng, 4096)
     right = (np.asarray(answers(params, sentences)) > 0) == np.asarray(truths)
@@ -106,9 +104,7 @@ def main():
     print("by length:", "  ".join([f"{n}: {s:.0%}" for n, s in share.items() if n % 2 == 0]))
     alone = np.array([answer(params, jnp.asarray(row)) for row in sentences.to_list()[:20]])
     together = np.asarray(answers(params, sentences))[:20]
-    print(
-        f"answers to sentences alone and in a batch differ by at most {np.abs(alone - together).max():.1e}"
-    )
+    print(f"answers to sentences alone and in a batch differ by at most {np.abs(alone - together).max():.1e}")
 
     figure, axes = plt.subplots(figsize=(6, 3.5))
     axes.bar(list(share), list(share.values()))
@@ -118,13 +114,9 @@ def main():
     print(f"wrote {given.out}")
 
     print("\nTry next, in this file:")
-    print(
-        "   - leave params['places'] out of answer: it no longer knows which letter was the first"
-    )
+    print("   - leave params['places'] out of answer: it no longer knows which letter was the first")
     print("   - LONGEST = 40: the same program, with more room")
-    print(
-        "   - grad(loss) with respect to embedded sentences: a Ragged has a gradient, which is a Ragged"
-    )
+    print("   - grad(loss) with respect to embedded sentences: a Ragged has a gradient, which is a Ragged")
 
 
 if __name__ == "__main__":

@@ -8,13 +8,7 @@ from typing import Any
 from gradix._api.arguments import Names as _Names
 from gradix._api.structs import aval_of as _aval_of
 from gradix._base.listing import own_names as _own_names
-from gradix._base.tree import (
-    flatten_axes as _flatten_axes,
-    tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
+from gradix._base.tree import flatten_axes as _flatten_axes, tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from gradix._core.jaxpr import DebugInfo
 from gradix.extend.linear_util import WrappedFun, transformation_with_aux2
 
@@ -93,10 +87,7 @@ def flatten_fun_nokwargs(function: Callable, store, in_tree, *leaves) -> list:
 
 
 def argnums_partial(
-    f: WrappedFun,
-    dyn_argnums: int | Sequence[int],
-    args: Sequence,
-    require_static_args_hashable: bool = True,
+    f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence, require_static_args_hashable: bool = True
 ) -> Any:
     """A wrapped function of some of its arguments, with the others fixed, and those arguments.
 
@@ -128,16 +119,12 @@ def argnums_partial(
 
     def call(*given, **kwargs):
         rest = iter(given)
-        return f.call_wrapped(
-            *[next(rest) if i in open_ else a for i, a in enumerate(args)], **kwargs
-        )
+        return f.call_wrapped(*[next(rest) if i in open_ else a for i, a in enumerate(args)], **kwargs)
 
     return f.wrap(call), tuple([args[i] for i in sorted(open_)])
 
 
-def flatten_axes(
-    name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
-) -> list:
+def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list:
     """The entry of a tree prefix for each leaf of a tree, as a list; None is an entry.
 
     Args:
@@ -187,9 +174,7 @@ def donation_vector(
     return tuple(flags + [k in names for k in sorted(kwargs) for _ in tree_leaves(kwargs[k])])
 
 
-def rebase_donate_argnums(
-    donate_argnums: Iterable[int], static_argnums: Iterable[int]
-) -> tuple[int, ...]:
+def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterable[int]) -> tuple[int, ...]:
     """The numbers of donated arguments, counted among the arguments that are not static.
 
     Raises:
@@ -234,9 +219,7 @@ def safe_map(f: Callable, *sequences: Any) -> list:
     """
     columns = [list(s) for s in sequences]
     if len({len(c) for c in columns}) > 1:
-        raise ValueError(
-            f"safe_map() takes sequences of the same length, got lengths {[len(c) for c in columns]}."
-        )
+        raise ValueError(f"safe_map() takes sequences of the same length, got lengths {[len(c) for c in columns]}.")
     return list(map(f, *columns))
 
 

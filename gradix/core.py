@@ -38,10 +38,7 @@ from gradix._core.checks import (
     valid_jaxtype as valid_jaxtype,
 )
 from gradix._core.current_trace import find_top_trace as find_top_trace
-from gradix._core.effects import (
-    Effect as Effect,
-    no_effects as no_effects,
-)
+from gradix._core.effects import Effect as Effect, no_effects as no_effects
 from gradix._core.jaxpr import (
     DebugInfo as DebugInfo,
     DropVar as DropVar,
@@ -50,15 +47,8 @@ from gradix._core.jaxpr import (
     jaxprs_in_params as jaxprs_in_params,
     new_jaxpr_eqn as new_jaxpr_eqn,
 )
-from gradix._core.library_values import (
-    ClassRules as _ClassRules,
-    converters as _converters,
-    types as _types,
-)
-from gradix._core.trace import (
-    Trace as Trace,
-    Tracer as Tracer,
-)
+from gradix._core.library_values import ClassRules as _ClassRules, converters as _converters, types as _types
+from gradix._core.trace import Trace as Trace, Tracer as Tracer
 
 Atom = _Var | _Literal
 Effects = frozenset[Effect]
@@ -67,9 +57,7 @@ Value = Any
 
 # A library makes its class array-like by `pytype_aval_mappings[Class] =
 # pytype_aval_mappings[numpy.ndarray]`.
-pytype_aval_mappings = _ClassRules(
-    _types, _typeof, lambda cls: _converters.setdefault(cls, _np.asarray)
-)
+pytype_aval_mappings = _ClassRules(_types, _typeof, lambda cls: _converters.setdefault(cls, _np.asarray))
 
 __all__ = [
     "AbstractValue",

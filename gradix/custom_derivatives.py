@@ -1,10 +1,7 @@
 """Functions whose derivatives are defined by the user."""
 
 from gradix._api.derivatives.custom_jvp import custom_jvp as custom_jvp
-from gradix._api.derivatives.custom_vjp import (
-    custom_gradient as custom_gradient,
-    custom_vjp as custom_vjp,
-)
+from gradix._api.derivatives.custom_vjp import custom_gradient as custom_gradient, custom_vjp as custom_vjp
 from gradix._api.derivatives.linear_call import linear_call as linear_call
 from gradix._api.derivatives.symbolic_zeros import (
     CustomVJPPrimal as CustomVJPPrimal,

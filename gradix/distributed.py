@@ -1,7 +1,3 @@
 """Programs of several processes, which share their devices."""
 
-from gradix._api.distributed import (
-    initialize as initialize,
-    is_initialized as is_initialized,
-    shutdown as shutdown,
-)
+from gradix._api.distributed import initialize as initialize, is_initialized as is_initialized, shutdown as shutdown

@@ -39,9 +39,7 @@ def is_supported_dtype(dtype: DTypeLike) -> bool:
         >>> dlpack.is_supported_dtype("bfloat16"), dlpack.is_supported_dtype("int4")
         (True, False)
     """
-    return (
-        np.dtype(getattr(dtypes, dtype, dtype) if isinstance(dtype, str) else dtype) in _SUPPORTED
-    )
+    return np.dtype(getattr(dtypes, dtype, dtype) if isinstance(dtype, str) else dtype) in _SUPPORTED
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:

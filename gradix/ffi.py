@@ -55,9 +55,7 @@ def pycapsule(funcptr: Any) -> Any:
     return _calls.capsule(funcptr)
 
 
-def register_ffi_target(
-    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
-) -> None:
+def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> None:
     """Register a compiled function with XLA under a name, for `ffi_call`.
 
     Args:
@@ -80,9 +78,7 @@ def register_ffi_target(
     _calls.of_user.add(name)
 
 
-def register_ffi_type(
-    name: str, type_registration: Mapping[str, Any], platform: str = "cpu"
-) -> None:
+def register_ffi_type(name: str, type_registration: Mapping[str, Any], platform: str = "cpu") -> None:
     """Register the type of a function's state with XLA.
 
     Args:

@@ -95,9 +95,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     # Dtypes and not types are promoted, so that weak types do not count.
     dtype = dtypes.result_type(*[x.aval.dtype for x in leaves])
     flat = [lax.reshape(lax.convert_element_type(x, dtype), (x.aval.size,)) for x in leaves]
-    return lax.concatenate(flat, 0), _Unravel(
-        tree, tuple([typeof(x).strip_weak_type() for x in leaves]), dtype
-    )
+    return lax.concatenate(flat, 0), _Unravel(tree, tuple([typeof(x).strip_weak_type() for x in leaves]), dtype)
 
 
 __dir__ = listing(__name__)

@@ -98,9 +98,7 @@ _KERNELS = {
 # -- weights ---------------------------------------------------------------------------------------
 
 
-def _weights(
-    size: int, out: int, scale, translation, method: ResizeMethod, antialias: bool, *, dtype
-):
+def _weights(size: int, out: int, scale, translation, method: ResizeMethod, antialias: bool, *, dtype):
     """The weight of each input pixel (row) in each output pixel (column)."""
     inverse = 1 / scale
     # The position of each output pixel in the input.
@@ -149,8 +147,7 @@ def _method(method) -> ResizeMethod:
         return method
     if not isinstance(method, str):
         raise TypeError(
-            "method must be a ResizeMethod or the name of one, got "
-            f"{method!r} of type {type(method).__name__}."
+            f"method must be a ResizeMethod or the name of one, got {method!r} of type {type(method).__name__}."
         )
     return ResizeMethod.from_string(method)
 
@@ -174,9 +171,7 @@ def _resampled(image, shape, axes, scale, translation, method, *, antialias, pre
     dtype = image.dtype if image.dtype in dtypes.INEXACT else jnp.float32
     image, exact = image.astype(dtype), _exact(dtype)
     for i, axis in enumerate(axes):
-        weights = _weights(
-            image.shape[axis], shape[axis], scale[i], translation[i], method, antialias, dtype=exact
-        )
+        weights = _weights(image.shape[axis], shape[axis], scale[i], translation[i], method, antialias, dtype=exact)
         image = _weighted(image, weights.astype(dtype), axis, precision)
     return image
 
@@ -190,13 +185,9 @@ def _weighted(image, weights, axis: int, precision):
         if stack * old * new <= image.size:
             copies = jnp.broadcast_to(weights.T, (stack, new, old))
             matrices = image.reshape(stack, old, math.prod(shape[axis + 1 :]))
-            out = lax.dot_general(
-                copies, matrices, (((2,), (1,)), ((0,), (0,))), precision=precision
-            )
+            out = lax.dot_general(copies, matrices, (((2,), (1,)), ((0,), (0,))), precision=precision)
             return out.reshape(*shape[:axis], new, *shape[axis + 1 :])
-    return jnp.moveaxis(
-        jnp.tensordot(image, weights, ((axis,), (0,)), precision=precision), -1, axis
-    )
+    return jnp.moveaxis(jnp.tensordot(image, weights, ((axis,), (0,)), precision=precision), -1, axis)
 
 
 def resize(
@@ -239,9 +230,7 @@ def resize(
         for axis in axes:
             n = image.shape[axis]
             places = np.floor(
-                (np.arange(shape[axis], dtype="f4") + np.float32(0.5))
-                * np.float32(n)
-                / np.float32(shape[axis])
+                (np.arange(shape[axis], dtype="f4") + np.float32(0.5)) * np.float32(n) / np.float32(shape[axis])
             )
             image = jnp.take(image, places.astype("i4"), axis, mode="clip")
         return image
@@ -250,16 +239,7 @@ def resize(
             f"resize cannot make an image of shape {shape} from one without pixels, of shape {image.shape}."
         )
     scale = [jnp.asarray(shape[a] / image.shape[a], _exact(image.dtype)) for a in axes]
-    return _resampled(
-        image,
-        shape,
-        axes,
-        scale,
-        [0.0] * len(axes),
-        method,
-        antialias=antialias,
-        precision=precision,
-    )
+    return _resampled(image, shape, axes, scale, [0.0] * len(axes), method, antialias=antialias, precision=precision)
 
 
 def scale_and_translate(
@@ -310,13 +290,8 @@ def scale_and_translate(
     axes = [index(a) for a in spatial_dims]
     for a in axes:
         if not -image.ndim <= a < image.ndim:
-            raise ValueError(
-                f"axis {a} of spatial_dims is out of bounds for array of dimension {image.ndim}."
-            )
-    scale, translation = (
-        as_operand("scale_and_translate", scale),
-        as_operand("scale_and_translate", translation),
-    )
+            raise ValueError(f"axis {a} of spatial_dims is out of bounds for array of dimension {image.ndim}.")
+    scale, translation = (as_operand("scale_and_translate", scale), as_operand("scale_and_translate", translation))
     if scale.shape != (len(axes),) or translation.shape != (len(axes),):
         raise ValueError(
             f"scale_and_translate needs a scale and a translation for each of the {len(axes)} "

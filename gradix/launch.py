@@ -79,10 +79,7 @@ def launch(
         address = where.address() if port is None else _with_port(where.address(), port)
         for i in range(num_processes):
             running.append(where.start(i, command, _variables(i, num_processes, address, devices)))
-        readers = [
-            threading.Thread(target=_forward, args=(i, p, received), daemon=True)
-            for i, p in enumerate(running)
-        ]
+        readers = [threading.Thread(target=_forward, args=(i, p, received), daemon=True) for i, p in enumerate(running)]
         for r in readers:
             r.start()
         try:

@@ -26,10 +26,7 @@ _DURATIONS = {
     "compile": "/jax/core/compile/backend_compile_duration",
     "load": "/jax/compilation_cache/cache_retrieval_time_sec",
 }
-_EVENTS = {
-    "compile": "/jax/compilation_cache/cache_misses",
-    "load": "/jax/compilation_cache/cache_hits",
-}
+_EVENTS = {"compile": "/jax/compilation_cache/cache_misses", "load": "/jax/compilation_cache/cache_hits"}
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
@@ -65,9 +62,7 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
         listener(event, duration, **kwargs)
 
 
-def record_event_time_span(
-    event: str, start_time: float, end_time: float, **kwargs: str | int
-) -> None:
+def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
     """Call the listeners of time spans: `event` lasted from `start_time` to `end_time`.
 
     The times are seconds as `time.time()` returns them.

@@ -15,10 +15,7 @@ from gradix._base.lazy import lazy_module as _lazy_module
 from gradix._base.listing import own_names as _own_names
 from gradix._base.ports import check_free as _check_free, port_number as _port_number
 from gradix._runtime import xla_profiler
-from gradix._runtime.xla_profiler import (
-    ProfileOptions as ProfileOptions,
-    register_subprocess as register_subprocess,
-)
+from gradix._runtime.xla_profiler import ProfileOptions as ProfileOptions, register_subprocess as register_subprocess
 from gradix.extend.backend import get_backend as _get_backend
 
 _perfetto = _lazy_module("gradix._api.perfetto")
@@ -245,9 +242,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
         RuntimeError: another program listens at the port.
     """
     if _servers:
-        raise ValueError(
-            "Only one profiler server can be active at a time. Call stop_server() first."
-        )
+        raise ValueError("Only one profiler server can be active at a time. Call stop_server() first.")
     if requires_backend:
         _get_backend()
     port = _port_number("start_server", port)

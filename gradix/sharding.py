@@ -17,10 +17,7 @@ from gradix._core.mesh import (
     ManualAxisType as ManualAxisType,
     Mesh as Mesh,
 )
-from gradix._core.named_sharding import (
-    GSPMDSharding as GSPMDSharding,
-    NamedSharding as NamedSharding,
-)
+from gradix._core.named_sharding import GSPMDSharding as GSPMDSharding, NamedSharding as NamedSharding
 from gradix._core.sharding import (
     PartitionSpec as PartitionSpec,
     Sharding as Sharding,

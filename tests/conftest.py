@@ -1,4 +1,5 @@
 """What all tests share: the x64 switch, configuration put back, the reference implementation where it is installed."""
+
 import gc
 import importlib.util
 import itertools

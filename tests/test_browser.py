@@ -3,6 +3,7 @@
 It needs Sphinx, to make the site (or a site in the folder that the variable GRADIX_SITE names), and Chromium; without one of
 these it is skipped.
 """
+
 import json
 import os
 import queue
@@ -20,9 +21,21 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-PAGES = ["index.html", "getting-started.html", "transformations.html", "gallery.html", "options.html", "performance.html", "faq.html",
-         "repository/examples/README.html", "reference.html", "reference/gradix.numpy.html", "reference/gradix.numpy.sum.html",
-         "reference/gradix.jit.html", "source/gradix/_api/jit/jit.py.html"]
+PAGES = [
+    "index.html",
+    "getting-started.html",
+    "transformations.html",
+    "gallery.html",
+    "options.html",
+    "performance.html",
+    "faq.html",
+    "repository/examples/README.html",
+    "reference.html",
+    "reference/gradix.numpy.html",
+    "reference/gradix.numpy.sum.html",
+    "reference/gradix.jit.html",
+    "source/gradix/_api/jit/jit.py.html",
+]
 # Each page in a frame of the given width; what is wrong is sent back to the server.
 HARNESS = """<!doctype html><title>harness</title><body></body><script>
 const pages = %s, width = %d, told = [];
@@ -77,7 +90,7 @@ class Handler(SimpleHTTPRequestHandler):
         self.end_headers()
 
     def send_error(self, code, message=None, explain=None):
-        if not self.path.endswith("favicon.ico"):               # browsers ask for it, whatever a page says
+        if not self.path.endswith("favicon.ico"):  # browsers ask for it, whatever a page says
             self.missing.append(self.path)
         super().send_error(code, message, explain)
 
@@ -92,11 +105,27 @@ def problems(folder: Path, pages: list[str], width: int, profile: Path) -> list[
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(served, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}/harness.html"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
-               f"--user-data-dir={profile}", f"--window-size={max(width, 500)},1000", "--enable-logging=stderr", "--v=0",
-               "--remote-debugging-port=0", address]
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        f"--user-data-dir={profile}",
+        f"--window-size={max(width, 500)},1000",
+        "--enable-logging=stderr",
+        "--v=0",
+        "--remote-debugging-port=0",
+        address,
+    ]
     log = profile.with_suffix(".log")
-    with log.open("w") as stderr, subprocess.Popen([CHROMIUM, *options], stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True) as browser:
+    with (
+        log.open("w") as stderr,
+        subprocess.Popen(
+            [CHROMIUM, *options], stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
+        ) as browser,
+    ):
         try:
             found = json.loads(told.get(timeout=240))
         except queue.Empty:
@@ -105,18 +134,30 @@ def problems(folder: Path, pages: list[str], width: int, profile: Path) -> list[
             os.killpg(browser.pid, signal.SIGTERM)
             server.shutdown()
             server.server_close()
-    said = [f"{source}: the console says {text}" for text, source in CONSOLE.findall(log.read_text(errors="replace")) if "favicon.ico" not in source]
+    said = [
+        f"{source}: the console says {text}"
+        for text, source in CONSOLE.findall(log.read_text(errors="replace"))
+        if "favicon.ico" not in source
+    ]
     return found + [f"{path} is not there" for path in served.missing] + said
 
 
 def test_what_is_wrong_in_a_browser_is_found(tmp_path):
     (tmp_path / "site").mkdir()
-    (tmp_path / "site/a.html").write_text('<!doctype html><h1>A</h1><img src="no.png"><p style="width:3000px">wide</p>'
-                                          "<script>console.error('oh'); nothing()</script>")
+    (tmp_path / "site/a.html").write_text(
+        '<!doctype html><h1>A</h1><img src="no.png"><p style="width:3000px">wide</p>'
+        "<script>console.error('oh'); nothing()</script>"
+    )
     (tmp_path / "site/b.html").write_text("<!doctype html><p>no heading</p>")
     found = "\n".join(problems(tmp_path / "site", ["a.html", "b.html"], 400, tmp_path / "profile"))
-    for part in ("no.png is no picture", "a.html: is 30", "b.html: has no heading", "/no.png is not there", "the console says oh",
-                 "nothing is not defined"):
+    for part in (
+        "no.png is no picture",
+        "a.html: is 30",
+        "b.html: has no heading",
+        "/no.png is not there",
+        "the console says oh",
+        "nothing is not defined",
+    ):
         assert part in found, found
 
 
@@ -127,7 +168,9 @@ def site(tmp_path_factory):
     for needed in ("sphinx", "furo", "myst_parser"):
         pytest.importorskip(needed)
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run([sys.executable, ROOT / "docs/site", folder], cwd=ROOT, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs/site", folder], cwd=ROOT, capture_output=True, text=True, timeout=1800
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "html"
 

@@ -97,10 +97,14 @@ def test_the_page_runs(page, tmp_path):
     if page.parent.name == "libraries" and not is_installed(LIBRARIES.get(page.stem, page.stem)):
         pytest.skip(f"{page.stem} is not installed")
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8",
-                   "JAX_TRACEBACK_FILTERING": "off"}                            # the pages leave out the note of it
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PYTHONIOENCODING": "utf-8",
+        "JAX_TRACEBACK_FILTERING": "off",
+    }  # the pages leave out the note of it
     # As a module: run as a script, its folder would be searched first, and tests/numpy hide numpy.
-    warnings = "default" if page.parent.name == "libraries" else "error"        # a library's own are not ours to judge
+    warnings = "default" if page.parent.name == "libraries" else "error"  # a library's own are not ours to judge
     command = [sys.executable, "-W", warnings, "-m", "tests.test_docs", str(page)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -141,8 +145,11 @@ _FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|md|txt))`")
 def test_files_that_are_named_are_there(page):
     """Files are named from the repository's root, the package, or the page's folder."""
     folders = ROOT, ROOT / "gradix", page.parent
-    missing = [name for name in _FILE.findall(page.read_text(encoding="utf-8"))
-               if not any((folder / name).exists() for folder in folders)]
+    missing = [
+        name
+        for name in _FILE.findall(page.read_text(encoding="utf-8"))
+        if not any((folder / name).exists() for folder in folders)
+    ]
     assert not missing, missing
 
 
@@ -155,15 +162,14 @@ def test_every_block_says_what_it_is(page):
 
 def test_the_map_names_every_page():
     named = set()
-    for page in (DOCS / "index.md", DOCS / "design/decisions/README.md"):            # which maps its own folder
+    for page in (DOCS / "index.md", DOCS / "design/decisions/README.md"):  # which maps its own folder
         named |= {(page.parent / target).resolve() for target, _ in LINK.findall(page.read_text(encoding="utf-8"))}
     assert {p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md") if p.resolve() not in named} == {"index.md"}
 
 
 def test_what_is_wrong_is_reported():
     page = (
-        "```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n"
-        "```python\n>>> x + 1\n3\n\n```\n\n```python\nx[0]\n```\n"
+        "```python\nx = 1\nprint(x)\n```\n\n```text\n2\n```\n\n```python\n>>> x + 1\n3\n\n```\n\n```python\nx[0]\n```\n"
     )
     first, second, third = blocks(page)
     names = {}

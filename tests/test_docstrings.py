@@ -1,4 +1,5 @@
 """What the docstrings of public functions say: the value, every argument, what is returned where one line cannot tell, what is raised."""
+
 import ast
 import doctest
 import importlib
@@ -14,10 +15,29 @@ import gradix
 from docs.site import public
 
 PACKAGE = Path(gradix.__file__).parent
-FACES = ("gradix", "gradix.numpy", "gradix.numpy.linalg", "gradix.numpy.fft", "gradix.lax", "gradix.lax.linalg", "gradix.random",
-         "gradix.nn", "gradix.nn.initializers", "gradix.ops", "gradix.tree", "gradix.tree_util", "gradix.scipy.special",
-         "gradix.scipy.linalg", "gradix.scipy.stats", "gradix.scipy.signal", "gradix.scipy.fft", "gradix.scipy.ndimage",
-         "gradix.scipy.integrate", "gradix.scipy.interpolate", "gradix.scipy.optimize")
+FACES = (
+    "gradix",
+    "gradix.numpy",
+    "gradix.numpy.linalg",
+    "gradix.numpy.fft",
+    "gradix.lax",
+    "gradix.lax.linalg",
+    "gradix.random",
+    "gradix.nn",
+    "gradix.nn.initializers",
+    "gradix.ops",
+    "gradix.tree",
+    "gradix.tree_util",
+    "gradix.scipy.special",
+    "gradix.scipy.linalg",
+    "gradix.scipy.stats",
+    "gradix.scipy.signal",
+    "gradix.scipy.fft",
+    "gradix.scipy.ndimage",
+    "gradix.scipy.integrate",
+    "gradix.scipy.interpolate",
+    "gradix.scipy.optimize",
+)
 # Parameters that functions take because JAX's do, which the text of a family tells once.
 TOLD_ONCE = {"out_sharding", "out", "args", "kwargs", "self", "key"}
 
@@ -66,7 +86,9 @@ def lacking(function) -> list[str]:
     several = result.startswith("tuple") and not re.search(r"^Returns:", text, re.MULTILINE)
     if several and not re.search(r"\(|pair|both|shape|`", text.split("\n\n")[0]):
         missing.append("Returns")
-    if _raises(function) and not re.search(r"^Raises:|\braises?\b|\berrors?\b|\brefuse", text, re.MULTILINE | re.IGNORECASE):
+    if _raises(function) and not re.search(
+        r"^Raises:|\braises?\b|\berrors?\b|\brefuse", text, re.MULTILINE | re.IGNORECASE
+    ):
         missing.append("Raises")
     if ">>> " not in text:
         missing.append("Example")
@@ -91,7 +113,11 @@ def most_used() -> list[str]:
         count, _, names = line.partition(": ")
         for name in names.split() if count.isdigit() and int(count) >= 18 else ():
             known = public.names().get(name.replace("jax", "gradix", 1))
-            if known and known.home not in found and (known.kind == "function" or known.kind == "value" and callable(known.value)):
+            if (
+                known
+                and known.home not in found
+                and (known.kind == "function" or known.kind == "value" and callable(known.value))
+            ):
                 found.append(known.home)
     return found
 
@@ -121,8 +147,13 @@ def test_fifty_functions_are_the_most_used():
 
 
 def test_what_has_no_example_gets_less():
-    without = [path for path, name in public.names().items() if path == name.home and name.kind in ("function", "class", "exception")
-               and ">>> " not in public.docstring(name)]
+    without = [
+        path
+        for path, name in public.names().items()
+        if path == name.home
+        and name.kind in ("function", "class", "exception")
+        and ">>> " not in public.docstring(name)
+    ]
     assert len(without) <= MOST_WITHOUT_EXAMPLE, f"give examples to what is new among {without}"
 
 
@@ -130,7 +161,9 @@ def test_an_example_is_a_session_and_nothing_else():
     """The site shows it as code, so prose in it is read as Python."""
     wrong = []
     for path, name in public.names().items():
-        example = re.search(r"^Example:\n(\s*)(\S.*)$", public.docstring(name) if path == name.home else "", re.MULTILINE)
+        example = re.search(
+            r"^Example:\n(\s*)(\S.*)$", public.docstring(name) if path == name.home else "", re.MULTILINE
+        )
         if example and not example[2].startswith(">>>"):
             wrong.append(path)
     assert wrong == []
@@ -139,7 +172,9 @@ def test_an_example_is_a_session_and_nothing_else():
 def test_each_see_also_names_what_there_is():
     wrong = {}
     for path, name in public.names().items():
-        also = re.search(r"^See also:\n((?:    .*\n?)+)", public.docstring(name) if path == name.home else "", re.MULTILINE)
+        also = re.search(
+            r"^See also:\n((?:    .*\n?)+)", public.docstring(name) if path == name.home else "", re.MULTILINE
+        )
         if also and (lost := [n for n in re.findall(r"`([^`]+)`", also[1]) if not resolved(n)]):
             wrong[path] = lost
     assert wrong == {}
@@ -149,12 +184,15 @@ def test_the_surface_is_as_large_as_it_seems():
     assert len(public_functions()) > 850
 
 
-@pytest.mark.parametrize(("text", "body", "wanted"), [
-    (None, "return x", ["summary"]),
-    ("The value.", "return x", ["Args", "Example"]),
-    ("The value.\n\nArgs:\n    x, y: arrays.\n    z: another.\n\nExample:\n    >>> 1\n    1", "return x", []),
-    ("The value.\n\nArgs:\n    x, y: arrays.\n\nExample:\n    >>> 1\n    1", "return x", ["Args"]),
-])
+@pytest.mark.parametrize(
+    ("text", "body", "wanted"),
+    [
+        (None, "return x", ["summary"]),
+        ("The value.", "return x", ["Args", "Example"]),
+        ("The value.\n\nArgs:\n    x, y: arrays.\n    z: another.\n\nExample:\n    >>> 1\n    1", "return x", []),
+        ("The value.\n\nArgs:\n    x, y: arrays.\n\nExample:\n    >>> 1\n    1", "return x", ["Args"]),
+    ],
+)
 def test_what_lacks_is_found(text, body, wanted):
     scope: dict = {}
     exec(f"def f(x, y, z):\n    {body}", scope)

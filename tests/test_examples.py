@@ -120,7 +120,9 @@ def test_chains_agree_on_the_posterior(tmp_path):
 
 
 def test_energy_holds_and_forces_tell_the_atom(tmp_path):
-    out = run("-W", "error", ROOT / "examples/lennard_jones.py", "--quick", "--out", tmp_path / "fluid.png", folder=tmp_path)
+    out = run(
+        "-W", "error", ROOT / "examples/lennard_jones.py", "--quick", "--out", tmp_path / "fluid.png", folder=tmp_path
+    )
     assert float(out.split("stays within ")[1].split("%")[0]) < 1.5
     depth, size = [float(out.split(f"{name} ")[1].split()[0].strip(",")) for name in ("depth", "size")]
     assert abs(depth - 1) < 0.03 and abs(size - 1) < 0.01
@@ -128,7 +130,9 @@ def test_energy_holds_and_forces_tell_the_atom(tmp_path):
 
 
 def test_lists_of_neighbours_have_the_forces_of_all_pairs(tmp_path):
-    out = run("-W", "error", ROOT / "examples/neighbours.py", "--quick", "--out", tmp_path / "pairs.png", folder=tmp_path)
+    out = run(
+        "-W", "error", ROOT / "examples/neighbours.py", "--quick", "--out", tmp_path / "pairs.png", folder=tmp_path
+    )
     assert float(out.split("all pairs by ")[1].split()[0]) < 1e-4
     pairs = [int(line.split()[2]) for line in out.splitlines() if " pairs   energy" in line]
     assert len(set(pairs)) > 6 and "lists of different lengths: 1\n" in out
@@ -142,14 +146,18 @@ def test_groups_tell_the_offsets_of_sensors(tmp_path):
 
 
 def test_sentences_of_their_own_lengths_are_answered(tmp_path):
-    out = run("-W", "error", ROOT / "examples/sentences.py", "--quick", "--out", tmp_path / "letters.png", folder=tmp_path)
+    out = run(
+        "-W", "error", ROOT / "examples/sentences.py", "--quick", "--out", tmp_path / "letters.png", folder=tmp_path
+    )
     assert float(out.split("step  120: ")[1].split("%")[0]) > 90 and "programs traced: 1\n" in out
     assert float(out.split("at most ")[1].split()[0]) < 1e-3
     assert (tmp_path / "letters.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_books_trade_as_the_plain_engine_does(tmp_path):
-    out = run("-W", "error", ROOT / "examples/order_book.py", "--quick", "--out", tmp_path / "books.png", folder=tmp_path)
+    out = run(
+        "-W", "error", ROOT / "examples/order_book.py", "--quick", "--out", tmp_path / "books.png", folder=tmp_path
+    )
     assert "ten of them make the same trades as plain Python" in out
     spreads = [float(line.split()[-1]) for line in out.splitlines() if "market orders: spread" in line]
     assert len(spreads) == 5 and spreads[0] < spreads[-1]
@@ -157,7 +165,16 @@ def test_books_trade_as_the_plain_engine_does(tmp_path):
 
 
 def test_parallel_digits_gives_one_devices_losses(tmp_path):
-    out = run("-W", "error", ROOT / "examples/parallel_digits.py", "--steps", "6", "--out", tmp_path / "parts.png", folder=tmp_path)
+    out = run(
+        "-W",
+        "error",
+        ROOT / "examples/parallel_digits.py",
+        "--steps",
+        "6",
+        "--out",
+        tmp_path / "parts.png",
+        folder=tmp_path,
+    )
     assert out.count("from one device's") == 4 and "8 devices in 1 process" in out
     assert (tmp_path / "parts.png").read_bytes().startswith(b"\x89PNG")
 
@@ -184,14 +201,18 @@ def test_calls_and_the_time_of_the_compiler_in_them_are_measured(tmp_path):
 
 
 def in_the_fast_suite(case):
-    if case.group in ("special", "densities", "samplers"):       # a million numbers, and a program for each function
+    if case.group in ("special", "densities", "samplers"):  # a million numbers, and a program for each function
         return case.name in ("boxcox", "norm.logpdf", "random normal")
     return case.group != "scaling" or " 100 arrays" in case.name or " 50 functions" in case.name
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.group}-{case.name}",
-                                               marks=() if in_the_fast_suite(case) else pytest.mark.slow)
-                                  for case in CASES.values()])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=f"{case.group}-{case.name}", marks=() if in_the_fast_suite(case) else pytest.mark.slow)
+        for case in CASES.values()
+    ],
+)
 def test_benchmark_case_runs(case):
     x = target("gradix")
     call = case.make(x)
@@ -200,8 +221,14 @@ def test_benchmark_case_runs(case):
         x.block(result)
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=c.name, marks=() if in_the_fast_suite(c) else pytest.mark.slow)
-                                  for c in CASES.values() if c.numpy])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(c, id=c.name, marks=() if in_the_fast_suite(c) else pytest.mark.slow)
+        for c in CASES.values()
+        if c.numpy
+    ],
+)
 def test_benchmark_case_runs_on_numpy(case):
     case.numpy(target("numpy"))()
 
@@ -246,7 +273,9 @@ def test_report_marks_what_misses_its_target():
 
 
 def test_tables_of_models_have_the_columns_of_their_page():
-    one, two = [Case(name, group, 1, lambda x: None) for name, group in (("random normal", "samplers"), ("erf", "special"))]
+    one, two = [
+        Case(name, group, 1, lambda x: None) for name, group in (("random normal", "samplers"), ("erf", "special"))
+    ]
     comparison = Comparison([one, two])
     comparison.add("gradix", {"random normal": 1e-6, "erf": 3e-6})
     comparison.add("jax", {"random normal": 2e-6, "erf": 2e-6})

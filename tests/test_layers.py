@@ -1,4 +1,5 @@
 """The layers of the package, as data: which part may import which, and the other rules about files."""
+
 import ast
 import re
 import sys
@@ -28,10 +29,25 @@ ALLOWED = {
     # known only when it runs: what those two need besides basis. Windows reduced by a program are cut out as slices for the
     # derivatives, and spelled as those reduced by one operation. What parts of a mesh hold alike is summed or divided in the
     # derivatives of programs of parts.
-    "_control": _CORE | {"_ops.basis", "_ops.comparison", "_ops.convert", "_ops.indexing.dynamic_slicing",
-                         "_ops.indexing.slicing", "_ops.markers", "_ops.complex_parts", "_ops.cotangent_masks",
-                         "_ops.reductions", "_ops.select", "_ops.arithmetic", "_ops.collectives",
-                         "_ops.operands", "_ops.shape", "_ops.windows", "_transforms"},
+    "_control": _CORE
+    | {
+        "_ops.basis",
+        "_ops.comparison",
+        "_ops.convert",
+        "_ops.indexing.dynamic_slicing",
+        "_ops.indexing.slicing",
+        "_ops.markers",
+        "_ops.complex_parts",
+        "_ops.cotangent_masks",
+        "_ops.reductions",
+        "_ops.select",
+        "_ops.arithmetic",
+        "_ops.collectives",
+        "_ops.operands",
+        "_ops.shape",
+        "_ops.windows",
+        "_transforms",
+    },
     "_api": _BELOW_API,
     "lax": _INNER,
     "export": _INNER | {"lax"},
@@ -76,15 +92,19 @@ class Module:
             elif isinstance(child, ast.Call) and _called(child) in ("__import__", "import_module"):
                 self.dynamic.append(child.lineno)
             function = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            checking = (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
-                        or isinstance(child, ast.With) and "on_demand" in ast.unparse(child.items[0]))
+            checking = (
+                isinstance(child, ast.If)
+                and "TYPE_CHECKING" in ast.unparse(child.test)
+                or isinstance(child, ast.With)
+                and "on_demand" in ast.unparse(child.items[0])
+            )
             self._visit(child, inside or function, typing or checking)
 
     def _base(self, node: ast.ImportFrom) -> str:
         if not node.level:
             return node.module or ""
         above = self.name.split(".")
-        above = above[:len(above) - node.level + self.is_package]
+        above = above[: len(above) - node.level + self.is_package]
         return ".".join([*above, node.module] if node.module else above)
 
 
@@ -146,21 +166,37 @@ def imports_in_functions(modules: list[Module]) -> list[str]:
     for m in modules:
         if m.relative == LAZY_IMPORTER or _matches(m, PROGRAM_RUNNERS):
             continue
-        found += [f"{m.relative}:{line} imports {target} inside a function; use gradix._base.lazy"
-                  for line, target, inside, _ in m.imports if inside]
+        found += [
+            f"{m.relative}:{line} imports {target} inside a function; use gradix._base.lazy"
+            for line, target, inside, _ in m.imports
+            if inside
+        ]
         found += [f"{m.relative}:{line} imports by name; use gradix._base.lazy" for line in m.dynamic]
     return found
 
 
 def imports_at_the_bottom(modules: list[Module]) -> list[str]:
-    return [f"{m.relative}:{line} imports below what it defines; imports stand at the top" for m in modules for line in m.late]
+    return [
+        f"{m.relative}:{line} imports below what it defines; imports stand at the top"
+        for m in modules
+        for line in m.late
+    ]
 
 
 def import_cycles(modules: list[Module]) -> list[str]:
     """Groups of modules that import each other; packages above a module do not count as imported."""
     names = {m.name for m in modules}
-    graph = {m.name: sorted({t for _, target, inside, typing in m.imports if not inside and not typing
-                             if (t := _module_of(target, names)) and t != m.name}) for m in modules}
+    graph = {
+        m.name: sorted(
+            {
+                t
+                for _, target, inside, typing in m.imports
+                if not inside and not typing
+                if (t := _module_of(target, names)) and t != m.name
+            }
+        )
+        for m in modules
+    }
     return [" -> ".join(sorted(group)) for group in strongly_connected(graph) if len(group) > 1]
 
 
@@ -200,9 +236,11 @@ def strongly_connected(graph: dict[str, list[str]]) -> list[list[str]]:
 
 def long_files(modules: list[Module]) -> list[str]:
     """Files over the limit whose first line does not say why with the words "long because"."""
-    return [f"{m.relative} has {n} lines, {MAX_LINES} at most; split it, or let its first line say "
-            "'long because ...'" for m in modules
-            if (n := m.text.count("\n")) > MAX_LINES and "long because" not in m.text.partition("\n")[0]]
+    return [
+        f"{m.relative} has {n} lines, {MAX_LINES} at most; split it, or let its first line say 'long because ...'"
+        for m in modules
+        if (n := m.text.count("\n")) > MAX_LINES and "long because" not in m.text.partition("\n")[0]
+    ]
 
 
 CHECKS = {
@@ -257,35 +295,38 @@ def test_a_lawful_tree_passes(tmp_path):
     assert _findings(tmp_path, GOOD) == []
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("_base/config.py", "import numpy\n"),
-    ("_base/config.py", "from gradix._core import aval\n"),
-    ("_base/config.py", "from .._core import aval\n"),
-    ("_core/array.py", "import scipy\n"),
-    ("_core/array.py", "import jax\n"),
-    ("_core/array.py", "import jaxlib\n"),
-    ("_core/array.py", "import gradix\n"),
-    ("_core/array.py", "from gradix import numpy\n"),
-    ("_core/array.py", "from gradix.dtypes import x\n"),
-    ("_core/array.py", "def f():\n    import os\n"),
-    ("_core/array.py", "from importlib import import_module\nimport_module('scipy')\n"),
-    ("_core/array.py", "class A:\n    def f(self):\n        from math import pi\n"),
-    ("_core/array.py", "x = 1\n" * (MAX_LINES + 1)),
-    ("_core/array.py", "def f():\n    pass\nfrom math import pi\n"),
-    ("_base/tree.py", "from . import lazy\nfrom . import other\n@_other\ndef f(): pass\n"),
-    ("_ops/sine.py", "from gradix._stablehlo import emit\n"),
-    ("_transforms/jvp.py", "from gradix._ops import families\n"),
-    ("_transforms/jvp.py", "from gradix._ops import basis, families\n"),
-    ("_transforms/jvp.py", "from gradix._runtime import xla\n"),
-    ("_control/scan.py", "from gradix._runtime import xla\n"),
-    ("_runtime/host.py", "import jaxlib\n"),
-    ("_runtime/host.py", "from gradix._ops import basis\n"),
-    ("numpy/linalg.py", "from gradix._ops import basis\n"),
-    ("numpy/linalg.py", "from gradix.random import normal\n"),
-    ("lax.py", "from gradix import numpy\n"),
-    ("nn/__init__.py", "import gradix.compat\n"),
-    ("nn/__init__.py", "import scipy.special\n"),
-])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("_base/config.py", "import numpy\n"),
+        ("_base/config.py", "from gradix._core import aval\n"),
+        ("_base/config.py", "from .._core import aval\n"),
+        ("_core/array.py", "import scipy\n"),
+        ("_core/array.py", "import jax\n"),
+        ("_core/array.py", "import jaxlib\n"),
+        ("_core/array.py", "import gradix\n"),
+        ("_core/array.py", "from gradix import numpy\n"),
+        ("_core/array.py", "from gradix.dtypes import x\n"),
+        ("_core/array.py", "def f():\n    import os\n"),
+        ("_core/array.py", "from importlib import import_module\nimport_module('scipy')\n"),
+        ("_core/array.py", "class A:\n    def f(self):\n        from math import pi\n"),
+        ("_core/array.py", "x = 1\n" * (MAX_LINES + 1)),
+        ("_core/array.py", "def f():\n    pass\nfrom math import pi\n"),
+        ("_base/tree.py", "from . import lazy\nfrom . import other\n@_other\ndef f(): pass\n"),
+        ("_ops/sine.py", "from gradix._stablehlo import emit\n"),
+        ("_transforms/jvp.py", "from gradix._ops import families\n"),
+        ("_transforms/jvp.py", "from gradix._ops import basis, families\n"),
+        ("_transforms/jvp.py", "from gradix._runtime import xla\n"),
+        ("_control/scan.py", "from gradix._runtime import xla\n"),
+        ("_runtime/host.py", "import jaxlib\n"),
+        ("_runtime/host.py", "from gradix._ops import basis\n"),
+        ("numpy/linalg.py", "from gradix._ops import basis\n"),
+        ("numpy/linalg.py", "from gradix.random import normal\n"),
+        ("lax.py", "from gradix import numpy\n"),
+        ("nn/__init__.py", "import gradix.compat\n"),
+        ("nn/__init__.py", "import scipy.special\n"),
+    ],
+)
 def test_an_unlawful_import_is_found(tmp_path, name, text):
     files = {**GOOD, name: text}
     if "other" in text:
@@ -294,8 +335,11 @@ def test_an_unlawful_import_is_found(tmp_path, name, text):
 
 
 def test_a_cycle_is_named_but_not_one_for_typing_only(tmp_path):
-    files = {"_core/a.py": "from gradix._core import b\n", "_core/b.py": "from gradix._core.c import x\n",
-             "_core/c.py": "import gradix._core.a\n"}
+    files = {
+        "_core/a.py": "from gradix._core import b\n",
+        "_core/b.py": "from gradix._core.c import x\n",
+        "_core/c.py": "import gradix._core.a\n",
+    }
     assert _findings(tmp_path / "1", files) == ["gradix._core.a -> gradix._core.b -> gradix._core.c"]
     files["_core/c.py"] = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import gradix._core.a\n"
     assert _findings(tmp_path / "2", files) == []
@@ -307,7 +351,9 @@ def test_a_long_file_may_say_why(tmp_path):
 
 # -- operations say what they mean, platforms how a compiler is asked ------------------------------------------------------
 
-_TUNING = re.compile(r"\bem\.(tunes|tuned_platform|platform|kernel|host_kernel|has_host_kernels)\b|\"(cpu|gpu|cuda|rocm|tpu)\"")
+_TUNING = re.compile(
+    r"\bem\.(tunes|tuned_platform|platform|kernel|host_kernel|has_host_kernels)\b|\"(cpu|gpu|cuda|rocm|tpu)\""
+)
 _ATTRIBUTES = re.compile(r"#stablehlo|#sdy|array<i64|dense<|: i64\b")
 
 
@@ -327,7 +373,11 @@ def test_operations_write_attributes_in_lowering_rules_only():
         tree = ast.parse(text)
         rules = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) and "em" in [a.arg for a in f.args.args]]
         inside = {id(n) for f in rules for n in ast.walk(f)}
-        written = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and _ATTRIBUTES.search(n.value)]
+        written = [
+            n
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Constant) and isinstance(n.value, str) and _ATTRIBUTES.search(n.value)
+        ]
         assert not [n.lineno for n in written if id(n) not in inside], name
 
 

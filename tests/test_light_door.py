@@ -1,4 +1,5 @@
 """`import gradix, gradix.numpy` loads what a first program needs; the rest is loaded when it is named."""
+
 import ast
 import json
 import math
@@ -13,10 +14,22 @@ import gradix
 from gradix._base.lazy import on_demand
 
 FIRST_PROGRAM = "import gradix, gradix.numpy as jnp; gradix.jit(gradix.grad(lambda x: jnp.sin(x).sum()))(jnp.ones(3))"
-MOST_SERVING = 254                       # modules of ours that reading an exported file and calling it load
-MOST_IMPORTED, MOST = 151, 226           # modules of ours: of the import, and of a first compiled program
-LATER = ("scipy", "nn", "random", "image", "interpreters", "export", "experimental", "extend", "distributed", "_api.mapping.pmap",
-         "_api.mapping.shard_map", "_api.derivatives.hessians")
+MOST_SERVING = 254  # modules of ours that reading an exported file and calling it load
+MOST_IMPORTED, MOST = 151, 226  # modules of ours: of the import, and of a first compiled program
+LATER = (
+    "scipy",
+    "nn",
+    "random",
+    "image",
+    "interpreters",
+    "export",
+    "experimental",
+    "extend",
+    "distributed",
+    "_api.mapping.pmap",
+    "_api.mapping.shard_map",
+    "_api.derivatives.hessians",
+)
 
 
 def loaded(program: str) -> list[str]:
@@ -30,13 +43,19 @@ def test_the_import_loads_little():
     assert len(modules) <= MOST_IMPORTED, f"{len(modules)} modules: load what the import does not need when it is named"
 
 
-@pytest.mark.parametrize(("program", "more"), [("import gradix, gradix.numpy", {"logging", "json"}), (FIRST_PROGRAM, set())])
+@pytest.mark.parametrize(
+    ("program", "more"), [("import gradix, gradix.numpy", {"logging", "json"}), (FIRST_PROGRAM, set())]
+)
 def test_little_of_others_is_loaded(program, more):
     """Beside NumPy and jaxlib: `importlib.metadata` alone would bring what reads e-mail, archives and sockets."""
-    code = (f"import sys, numpy, jaxlib._jax, ml_dtypes; before = set(sys.modules); {program}\n"
-            "print(*{m.split('.')[0] for m in set(sys.modules) - before} - {'gradix'})")
+    code = (
+        f"import sys, numpy, jaxlib._jax, ml_dtypes; before = set(sys.modules); {program}\n"
+        "print(*{m.split('.')[0] for m in set(sys.modules) - before} - {'gradix'})"
+    )
     found = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
-    assert not found & {"email", "zipfile", "socket", "tempfile", "scipy", "concurrent", "multiprocessing", *more}, found
+    assert not found & {"email", "zipfile", "socket", "tempfile", "scipy", "concurrent", "multiprocessing", *more}, (
+        found
+    )
 
 
 def test_a_first_program_loads_little():
@@ -48,20 +67,26 @@ def test_a_first_program_loads_little():
 def test_a_process_that_serves_an_exported_file_loads_little(tmp_path):
     """Nothing that traces with symbolic shapes, differentiates or exports, nor the Python classes of the compiler's operations."""
     path = tmp_path / "model.bin"
-    n, = gradix.export.symbolic_shape("n")
+    (n,) = gradix.export.symbolic_shape("n")
     spec = gradix.ShapeDtypeStruct((n, 3), "float32")
     path.write_bytes(gradix.export.export(gradix.jit(lambda x: {"y": gradix.numpy.tanh(x).sum(1)}))(spec).serialize())
     # The extension for Shardy's dialect brings the classes of its operations in newer versions of jaxlib.
-    program = ("import sys, jaxlib.mlir._mlir_libs._sdy; own = set(sys.modules)\n"
-               f"import numpy as np; from gradix import export; f = export.deserialize(open({str(path)!r}, 'rb').read())\n"
-               "assert f.call(np.zeros((2, 3), 'f4'))['y'].tolist() == [0.0, 0.0]\n"
-               "print('operations:', [m for m in sys.modules.keys() - own if m.endswith(('stablehlo_ops_gen', 'sdy_ops_gen'))])")
+    program = (
+        "import sys, jaxlib.mlir._mlir_libs._sdy; own = set(sys.modules)\n"
+        f"import numpy as np; from gradix import export; f = export.deserialize(open({str(path)!r}, 'rb').read())\n"
+        "assert f.call(np.zeros((2, 3), 'f4'))['y'].tolist() == [0.0, 0.0]\n"
+        "print('operations:', [m for m in sys.modules.keys() - own if m.endswith(('stablehlo_ops_gen', 'sdy_ops_gen'))])"
+    )
     code = f"{program}\nimport json; print(json.dumps([m for m in sys.modules if m.startswith('gradix')]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     operations, modules = done.stdout.splitlines()
     assert operations == "operations: []"
-    assert not {"gradix.export.exporting", "gradix.export.shapes", "gradix._api.derivatives.autodiff", "gradix.scipy"} & set(
-        modules := json.loads(modules))
+    assert not {
+        "gradix.export.exporting",
+        "gradix.export.shapes",
+        "gradix._api.derivatives.autodiff",
+        "gradix.scipy",
+    } & set(modules := json.loads(modules))
     assert len(modules) <= MOST_SERVING, f"{len(modules)} modules: load what serving does not need when it is named"
 
 
@@ -106,10 +131,18 @@ WHOLE_IN_EVERY_ORDER = """if True:
         os.wait()"""
 
 
-@pytest.mark.parametrize("names", [pytest.param([n for n in dir(gradix.lax) if n.endswith("_p")], marks=pytest.mark.slow),
-                                   ["gather_p", "jit_p", "dynamic_slice_p", "sort_p", "scan_p"]], ids=["all", "some"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param([n for n in dir(gradix.lax) if n.endswith("_p")], marks=pytest.mark.slow),
+        ["gather_p", "jit_p", "dynamic_slice_p", "sort_p", "scan_p"],
+    ],
+    ids=["all", "some"],
+)
 def test_a_primitive_has_its_rules_as_soon_as_it_is_loaded(names):
-    done = subprocess.run([sys.executable, "-c", WHOLE_IN_EVERY_ORDER, *names], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", WHOLE_IN_EVERY_ORDER, *names], capture_output=True, text=True, check=True
+    )
     assert done.stdout == ""
 
 
@@ -135,8 +168,10 @@ def test_names_of_faces_are_imported_for_readers_and_type_checkers():
 
 
 def test_everything_can_be_imported_at_once():
-    program = ("from gradix.numpy import *\nfrom gradix.lax import *\nfrom gradix import *\n"
-               "print(type(ufunc), sin, linalg, hessian)\n")
+    program = (
+        "from gradix.numpy import *\nfrom gradix.lax import *\nfrom gradix import *\n"
+        "print(type(ufunc), sin, linalg, hessian)\n"
+    )
     assert "gradix.numpy.universal" in loaded(program)
 
 

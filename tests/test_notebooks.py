@@ -44,7 +44,9 @@ def shown(cell: dict) -> str:
         kind = output["output_type"]
         text += "".join(output["text"] if kind == "stream" else output["data"]["text/plain"]) if kind != "error" else ""
         if kind == "error":
-            text += "\n".join(line for line in output["traceback"] if not line.startswith(("Traceback", "    ..."))) + "\n"
+            text += (
+                "\n".join(line for line in output["traceback"] if not line.startswith(("Traceback", "    ..."))) + "\n"
+            )
     return text
 
 
@@ -71,7 +73,9 @@ def written(tmp_path_factory):
 
 def test_there_is_one_for_each_page_under_learn_and_for_programs_of_one_file(written):
     assert {p.stem for p in written.glob("*.ipynb")} == set(NAMES)
-    assert {"getting-started", "transformations", "random", "digits", "hmc", "lennard_jones", "order_book"} <= set(NAMES)
+    assert {"getting-started", "transformations", "random", "digits", "hmc", "lennard_jones", "order_book"} <= set(
+        NAMES
+    )
 
 
 @pytest.mark.parametrize("page", notebooks.pages(), ids=lambda p: p.stem)
@@ -93,7 +97,12 @@ def test_the_form_is_that_of_notebooks(written):
         for cell in notebook["cells"]:
             assert "".join(cell["source"]).strip() and cell["cell_type"] in ("code", "markdown")
             assert (cell["cell_type"] == "code") == ("outputs" in cell) == ("execution_count" in cell)
-            assert "](" not in "".join(cell["source"]) or cell["cell_type"] == "code" or "attachments" in cell or "://" in "".join(cell["source"])
+            assert (
+                "](" not in "".join(cell["source"])
+                or cell["cell_type"] == "code"
+                or "attachments" in cell
+                or "://" in "".join(cell["source"])
+            )
     nbformat = pytest.importorskip("nbformat")
     for file in written.glob("*.ipynb"):
         nbformat.validate(nbformat.read(file, as_version=4))
@@ -101,8 +110,10 @@ def test_the_form_is_that_of_notebooks(written):
 
 def test_cells_show_values_text_and_errors_as_a_kernel_does():
     value, text, error, both = [
-        notebooks._code("1 + 1", "2\n"), notebooks._code("print(3)", "3\n"),
-        notebooks._code("1 / 0", "ZeroDivisionError: division by zero\n", True), notebooks._code("x = 1", ""),
+        notebooks._code("1 + 1", "2\n"),
+        notebooks._code("print(3)", "3\n"),
+        notebooks._code("1 / 0", "ZeroDivisionError: division by zero\n", True),
+        notebooks._code("x = 1", ""),
     ]
     assert [c["outputs"][0]["output_type"] for c in (value, text, error)] == ["execute_result", "stream", "error"]
     assert error["metadata"] == {"tags": ["raises-exception"]} and both["outputs"] == []
@@ -118,7 +129,13 @@ def test_a_kernel_gives_what_the_notebook_shows(name, written, tmp_path):
     if name in ("digits", "hmc", "lennard_jones", "order_book"):
         pytest.importorskip("matplotlib")
     path = os.pathsep.join(filter(None, [str(ROOT), str(ROOT / "examples"), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "JAX_TRACEBACK_FILTERING": "off", "MPLBACKEND": "Agg"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PYTHONIOENCODING": "utf-8",
+        "JAX_TRACEBACK_FILTERING": "off",
+        "MPLBACKEND": "Agg",
+    }
     command = [sys.executable, "-m", "tests.test_notebooks", str(written / f"{name}.ipynb")]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,5 @@
 """`python -m gradix._ops` shows every primitive, and what it shows is so."""
+
 import subprocess
 import sys
 
@@ -36,9 +37,17 @@ def test_required_rules_are_there(name):
 
 
 def test_marks():
-    assert cells(lax.sin_p) == {"abstract": HAS, "host": HAS, "lower": "direct", "jvp": HAS, "transpose": MISSING,
-                                "linearize": "jvp", "batch": HAS, "dtypes": "floating, complex",
-                                "also": "specialise divide live=elements formula=periodic"}
+    assert cells(lax.sin_p) == {
+        "abstract": HAS,
+        "host": HAS,
+        "lower": "direct",
+        "jvp": HAS,
+        "transpose": MISSING,
+        "linearize": "jvp",
+        "batch": HAS,
+        "dtypes": "floating, complex",
+        "also": "specialise divide live=elements formula=periodic",
+    }
     assert cells(lax.floor_p)["jvp"] == cells(lax.floor_p)["transpose"] == cells(lax.floor_p)["linearize"] == NONE
     assert cells(lax.stop_gradient_p)["jvp"] == NONE
     assert cells(lax.nextafter_p)["jvp"] == MISSING

@@ -1,4 +1,5 @@
 """What a function takes: at most six parameters by position, unless the name is public and others decided its signature."""
+
 import ast
 import importlib
 import inspect
@@ -9,7 +10,7 @@ import gradix
 
 PACKAGE = Path(gradix.__file__).parent
 MOST = 6
-INSTALLING = ("gradix.pytest", "gradix.compat.answers")             # importing them makes gradix answer for jax
+INSTALLING = ("gradix.pytest", "gradix.compat.answers")  # importing them makes gradix answer for jax
 # `x.at[...]` hands its options on in a row; the others get the state of a loop.
 KEPT = {"_control/while_adjoint.py mixed", "_ops/special/igamma_formulas.py step"}
 
@@ -22,8 +23,13 @@ def positional(function: ast.FunctionDef) -> list[str]:
 
 def long_signatures(path: Path) -> list[ast.FunctionDef]:
     """The functions of a file that take more than `MOST` parameters by position; of overloads the function itself."""
-    return [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and len(positional(n)) > MOST
-            and not any(isinstance(d, ast.Name) and d.id == "overload" for d in n.decorator_list)]
+    return [
+        n
+        for n in ast.walk(ast.parse(path.read_text()))
+        if isinstance(n, ast.FunctionDef)
+        and len(positional(n)) > MOST
+        and not any(isinstance(d, ast.Name) and d.id == "overload" for d in n.decorator_list)
+    ]
 
 
 def public_places() -> set[tuple[str, int]]:
@@ -34,7 +40,7 @@ def public_places() -> set[tuple[str, int]]:
             continue
         try:
             module = importlib.import_module(name_of_module)
-        except ImportError:                     # what needs torch or tensorflow
+        except ImportError:  # what needs torch or tensorflow
             continue
         for name in dir(module):
             if name.startswith("_"):
@@ -54,13 +60,19 @@ def first_line(function: ast.FunctionDef) -> int:
 
 def test_private_functions_take_few_parameters_by_position():
     public = public_places()
-    found = {f"{path.relative_to(PACKAGE)} {f.name}" for path in sorted(PACKAGE.rglob("*.py")) for f in long_signatures(path)
-             if (str(path), first_line(f)) not in public}
+    found = {
+        f"{path.relative_to(PACKAGE)} {f.name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for f in long_signatures(path)
+        if (str(path), first_line(f)) not in public
+    }
     assert found == KEPT, f"make what follows the first {MOST} parameters keyword-only, or a record"
 
 
 def test_a_long_signature_is_found(tmp_path):
     file = tmp_path / "long.py"
-    file.write_text("class A:\n    def __init__(self, a, b, c, d, e, f, g): ...\n    def few(self, a, b, c, d, e, f): ...\n"
-                    "def by_name(a, b, c, d, e, f, *, g): ...\ndef many(a, b, c, d, e, f, g): ...\n")
+    file.write_text(
+        "class A:\n    def __init__(self, a, b, c, d, e, f, g): ...\n    def few(self, a, b, c, d, e, f): ...\n"
+        "def by_name(a, b, c, d, e, f, *, g): ...\ndef many(a, b, c, d, e, f, g): ...\n"
+    )
     assert [f.name for f in long_signatures(file)] == ["many", "__init__"]

@@ -1,4 +1,5 @@
 """What the site of the documentation is made of: its names, pages, pictures; and, where Sphinx is installed, the site itself."""
+
 import importlib
 import struct
 import subprocess
@@ -27,7 +28,12 @@ def module(name):
 
 
 def test_names_are_those_that_modules_list():
-    assert len(NAMES) > 2000 and {"gradix.jit", "gradix.numpy.sum", "gradix.lax.sin_p", "gradix.scipy.stats.norm.pdf"} <= set(NAMES)
+    assert len(NAMES) > 2000 and {
+        "gradix.jit",
+        "gradix.numpy.sum",
+        "gradix.lax.sin_p",
+        "gradix.scipy.stats.norm.pdf",
+    } <= set(NAMES)
     assert NAMES["gradix.jit"].kind == "function" and NAMES["gradix.Array"].kind == "class"
     assert NAMES["gradix.errors.KeyReuseError"].kind == "exception" and NAMES["gradix.numpy.pi"].kind == "value"
 
@@ -45,12 +51,15 @@ def test_every_function_and_class_says_what_it_is():
     assert silent == []
 
 
-@pytest.mark.parametrize(("path", "file", "word"), [
-    ("gradix.jit", "gradix/_api/jit/jit.py", "def jit"),
-    ("gradix.sharding.Mesh", "gradix/_core/mesh.py", "class Mesh"),
-    ("gradix.numpy.add", "gradix/numpy/arithmetic.py", "def add"),
-    ("gradix.experimental.sparse.BCOO", "gradix/experimental/sparse/_bcoo_array.py", "class BCOO"),
-])
+@pytest.mark.parametrize(
+    ("path", "file", "word"),
+    [
+        ("gradix.jit", "gradix/_api/jit/jit.py", "def jit"),
+        ("gradix.sharding.Mesh", "gradix/_core/mesh.py", "class Mesh"),
+        ("gradix.numpy.add", "gradix/numpy/arithmetic.py", "def add"),
+        ("gradix.experimental.sparse.BCOO", "gradix/experimental/sparse/_bcoo_array.py", "class BCOO"),
+    ],
+)
 def test_source_is_where_the_object_is_made(path, file, word):
     found, line = public.source_of(NAMES[path].value)
     lines = (ROOT / found).read_text(encoding="utf-8").splitlines()
@@ -65,7 +74,9 @@ def test_most_names_have_a_source():
 def answer_of_new_process(ask: str) -> str:
     """What a program prints that asks the options of a process in which no test has defined others."""
     environment = {"PATH": "", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", ask], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", ask], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -111,9 +122,15 @@ def test_the_gallery_shows_what_each_example_draws():
 
 
 def test_what_is_wrong_with_a_site_is_found(tmp_path):
-    (tmp_path / "a.html").write_text('<h1 id="top">A</h1><a href="b.html#here">b</a><a href="#top">up</a><a href="https://x.org">out</a>')
-    (tmp_path / "b.html").write_text('<img src="no.png"><script src="https://x.org/y.js"></script><a href="c.html">c</a><p id="there"></p>')
-    (tmp_path / "s.css").write_text("@import 'https://x.org/fonts.css'; a { background: url(//x.org/z.png) } b { background: url(z.png) }")
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top">A</h1><a href="b.html#here">b</a><a href="#top">up</a><a href="https://x.org">out</a>'
+    )
+    (tmp_path / "b.html").write_text(
+        '<img src="no.png"><script src="https://x.org/y.js"></script><a href="c.html">c</a><p id="there"></p>'
+    )
+    (tmp_path / "s.css").write_text(
+        "@import 'https://x.org/fonts.css'; a { background: url(//x.org/z.png) } b { background: url(z.png) }"
+    )
     found = check.problems(tmp_path)
     assert found == [
         "a.html: links to b.html#here, whose page has no such place",
@@ -149,7 +166,14 @@ def test_signatures_are_in_words_that_readers_know():
     reference = module("reference")
     shown = reference._call(NAMES["gradix.numpy.sum"].value) + reference._call(NAMES["gradix.random.normal"].value)
     assert "axis: int | Sequence[int] | None = None" in shown and "key: Array | ndarray" in shown
-    listed = {n for n in vars(annotations) if n[0].isupper()} - {"Any", "Protocol", "Sequence", "SupportsIndex", "TypeAlias", "TYPE_CHECKING"}
+    listed = {n for n in vars(annotations) if n[0].isupper()} - {
+        "Any",
+        "Protocol",
+        "Sequence",
+        "SupportsIndex",
+        "TypeAlias",
+        "TYPE_CHECKING",
+    }
     with_page = {n for n in listed if any(p.endswith("." + n) for p in NAMES)}
     assert listed - with_page - {"SupportsDType"} == set(reference.IN_PLAIN_WORDS)
 
@@ -161,7 +185,7 @@ def test_support_is_what_a_call_shows():
     assert sine.transformations == {"jit": True, "vmap": True, "jvp": True, "grad": True}
     assert "float32" not in support.support_of(NAMES["gradix.lax.population_count"]).dtypes
     assert not support.support_of(NAMES["gradix.numpy.nextafter"]).transformations["grad"]
-    assert support.support_of(NAMES["gradix.numpy.argmax"]).transformations["grad"]            # a gradient of zero
+    assert support.support_of(NAMES["gradix.numpy.argmax"]).transformations["grad"]  # a gradient of zero
     assert support.support_of(NAMES["gradix.numpy.shape"]) is support.support_of(NAMES["gradix.lax.scan"]) is None
     assert support.rules_of(NAMES["gradix.lax.scan"])[0][0] == "scan"
 
@@ -170,11 +194,15 @@ def test_pages_are_laid_out_with_tables_of_contents(tmp_path):
     stage = module("stage")
     stage.stage(tmp_path)
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
-    assert ":caption: How to" in index and index.count("\n/getting-started\n") == 1 and "pictures/speed-dark.svg" in index
+    assert (
+        ":caption: How to" in index and index.count("\n/getting-started\n") == 1 and "pictures/speed-dark.svg" in index
+    )
     assert "](../" not in index and "(repository/CONTRIBUTING.md)" in index
     assert (tmp_path / "reference/gradix.vmap.rst").exists() and (tmp_path / "pictures/speed-light.svg").exists()
     assert "gradix/_core/primitive.py" in (tmp_path / "sources.txt").read_text(encoding="utf-8")
-    assert '../source/gradix/_core/primitive.py.html' in (tmp_path / "design/architecture.md").read_text(encoding="utf-8")
+    assert "../source/gradix/_core/primitive.py.html" in (tmp_path / "design/architecture.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 """What the suite promises of itself."""
+
 import importlib.util
 import itertools
 import os
@@ -68,6 +69,7 @@ def test_a_sample_meets_every_row_and_every_pair_of_rows():
 
 # -- which Pythons and packages --------------------------------------------------------------------------------------
 
+
 def _script(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -87,12 +89,14 @@ def _python(path, *answer, status=0):
 def machine(tmp_path, monkeypatch):
     """A machine with Pythons on its path and from pyenv, of which some are none to take."""
     _python(tmp_path / "bin/python3", 3, 11, 9, True, True)
-    _python(tmp_path / "bin/python3.99", status=127)                                   # a shim of a version that is not chosen
+    _python(tmp_path / "bin/python3.99", status=127)  # a shim of a version that is not chosen
     _python(tmp_path / "bin/python3-config", 3, 98, 0, True, True)
     _python(tmp_path / "venv/bin/python3", 3, 97, 0, True, False)
     for number, final in (("3.12.1", True), ("3.13.0", True), ("3.13.2", True), ("3.96.0", False)):
         _python(tmp_path / f"pyenv/versions/{number}/bin/python3", *number.split("."), final, True)
-    monkeypatch.setenv("PATH", os.pathsep.join(str(tmp_path / f"{name}bin") for name in ("", "venv/")) + os.pathsep + "/bin")
+    monkeypatch.setenv(
+        "PATH", os.pathsep.join(str(tmp_path / f"{name}bin") for name in ("", "venv/")) + os.pathsep + "/bin"
+    )
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
@@ -100,38 +104,51 @@ def machine(tmp_path, monkeypatch):
 
 def test_newer_pythons_are_found(machine):
     newest = _script("newest")
-    found = {n: p for n, p in newest.newer((3, 11)).items() if machine in p.parents}   # the machine may have its own in /bin
+    found = {
+        n: p for n, p in newest.newer((3, 11)).items() if machine in p.parents
+    }  # the machine may have its own in /bin
     assert {n: p.relative_to(machine).as_posix() for n, p in found.items()} == {
-        (3, 12): "pyenv/versions/3.12.1/bin/python3", (3, 13): "pyenv/versions/3.13.2/bin/python3"}
+        (3, 12): "pyenv/versions/3.12.1/bin/python3",
+        (3, 13): "pyenv/versions/3.13.2/bin/python3",
+    }
     assert newest.newer((3, 99)) == {}
 
 
 def test_without_a_newer_python_a_line_says_so(machine, monkeypatch, capsys):
     newest, tried = _script("newest"), []
     monkeypatch.setattr(newest, "newer", lambda than: {(3, 12): Path("a"), (3, 13): Path("b")})
-    for made, said, pythons in ((lambda p: p == Path("a"), "3.13: a package", "ba"), (lambda p: False, "No Python newer than", "ba"),
-                                (lambda p: True, "", "b")):
+    for made, said, pythons in (
+        (lambda p: p == Path("a"), "3.13: a package", "ba"),
+        (lambda p: False, "No Python newer than", "ba"),
+        (lambda p: True, "", "b"),
+    ):
         monkeypatch.setattr(newest, "make", lambda p, folder, extras, made=made: tried.append(str(p)) or made(p))
         newest.main(machine / "made", "test")
         assert said in (text := capsys.readouterr().out) and bool(said) is bool(text) and "".join(tried) == pythons
         tried.clear()
     (machine / "made").mkdir()
     (machine / "made/stamp").touch()
-    newest.main(machine / "made", "test")                                              # is there already
+    newest.main(machine / "made", "test")  # is there already
     assert not tried and not capsys.readouterr().out
 
 
 def test_private_names_that_nothing_uses_are_found(tmp_path):
     pytest.importorskip("vulture")
     dead_code = _script("dead_code")
-    for name, text in {"face.py": "from ._parts import shown, DEAD_TOO as DEAD_TOO\ndef public(): pass\ndef _private(): pass\n",
-                       "_parts.py": "import math\nDEAD, ALIVE = 1, 2\nDEAD_TOO: int = 3\ndef shown(a, unread=None): return ALIVE\n"
-                                    "class Record:\n    field = 1\n    def method(self): pass\n"
-                                    "@rule.defjvp\ndef _rule(): pass\ndef exponential_of_two(): pass\n",
-                       "__init__.py": "def also_public(): pass\ndef __dir__(): pass\n"}.items():
+    for name, text in {
+        "face.py": "from ._parts import shown, DEAD_TOO as DEAD_TOO\ndef public(): pass\ndef _private(): pass\n",
+        "_parts.py": "import math\nDEAD, ALIVE = 1, 2\nDEAD_TOO: int = 3\ndef shown(a, unread=None): return ALIVE\n"
+        "class Record:\n    field = 1\n    def method(self): pass\n"
+        "@rule.defjvp\ndef _rule(): pass\ndef exponential_of_two(): pass\n",
+        "__init__.py": "def also_public(): pass\ndef __dir__(): pass\n",
+    }.items():
         (tmp_path / name).write_text(text)
-    assert sorted(dead_code.unused(tmp_path)) == ["_parts.py:1: unused import math", "_parts.py:2: unused variable DEAD",
-                                                  "_parts.py:5: unused class Record", "face.py:3: unused function _private"]
+    assert sorted(dead_code.unused(tmp_path)) == [
+        "_parts.py:1: unused import math",
+        "_parts.py:2: unused variable DEAD",
+        "_parts.py:5: unused class Record",
+        "face.py:3: unused function _private",
+    ]
 
 
 def test_each_bound_is_documented():
@@ -142,4 +159,6 @@ def test_each_bound_is_documented():
         assert f"| `{name}` | {least}" in table, line
     least, below = re.search(r"jaxlib>=([\d.]+),<([\d.]+)", (ROOT / "pyproject.toml").read_text("utf-8")).groups()
     newest = re.search(r"\| `jaxlib` \| [\d.]+ \| (\d+)\.(\d+)", table)
-    assert below == f"{newest[1]}.{int(newest[2]) + 1}" and f"≥ {least}, < {below}" in (ROOT / "docs/design/dependencies.md").read_text("utf-8")
+    assert below == f"{newest[1]}.{int(newest[2]) + 1}" and f"≥ {least}, < {below}" in (
+        ROOT / "docs/design/dependencies.md"
+    ).read_text("utf-8")

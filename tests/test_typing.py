@@ -1,4 +1,5 @@
 """What a user's type checker sees: a marker of types, the members of arrays, and return types of public functions."""
+
 import ast
 import importlib
 import inspect
@@ -17,9 +18,25 @@ from tests import typical_programs
 PACKAGE = Path(gradix.__file__).parent
 INTERFACE = PACKAGE / "_core/array_interface.pyi"
 # Members of `Array` itself, and what only the package uses.
-OWN = {"shape", "dtype", "ndim", "size", "weak_type", "itemsize", "nbytes", "aval", "_committed", "__len__", "__setitem__",
-       "__delitem__", "__copy__", "__deepcopy__", "__init_subclass__", "__dir__"}
-MOST_OPEN = 900                     # parameters of public functions that take any object, such as refs of kernels
+OWN = {
+    "shape",
+    "dtype",
+    "ndim",
+    "size",
+    "weak_type",
+    "itemsize",
+    "nbytes",
+    "aval",
+    "_committed",
+    "__len__",
+    "__setitem__",
+    "__delitem__",
+    "__copy__",
+    "__deepcopy__",
+    "__init_subclass__",
+    "__dir__",
+}
+MOST_OPEN = 900  # parameters of public functions that take any object, such as refs of kernels
 PROGRAM = """
 import gradix
 import gradix.numpy as jnp
@@ -134,7 +151,7 @@ def test_the_package_is_marked_as_typed():
 
 
 def test_the_interface_declares_the_members_that_arrays_have():
-    for name in [*vars(gradix.Array)]:                             # methods are made when they are first asked for
+    for name in [*vars(gradix.Array)]:  # methods are made when they are first asked for
         getattr(gradix.Array, name, None)
     members = {k: v for k, v in vars(gradix.Array).items() if k not in OWN and (callable(v) or isinstance(v, property))}
     found = _declared()
@@ -147,10 +164,32 @@ def test_the_interface_declares_the_members_that_arrays_have():
             assert _parameters(found[name]) == list(inspect.signature(member).parameters), name
 
 
-FACES = ("gradix", "gradix.numpy", "gradix.numpy.linalg", "gradix.numpy.fft", "gradix.lax", "gradix.lax.linalg", "gradix.random",
-         "gradix.nn", "gradix.nn.initializers", "gradix.scipy.linalg", "gradix.scipy.special", "gradix.scipy.stats", "gradix.scipy.signal",
-         "gradix.scipy.optimize", "gradix.scipy.sparse.linalg", "gradix.tree", "gradix.tree_util", "gradix.sharding", "gradix.export",
-         "gradix.debug", "gradix.experimental.checkify", "gradix.errors", "gradix.typing", "gradix.stages")
+FACES = (
+    "gradix",
+    "gradix.numpy",
+    "gradix.numpy.linalg",
+    "gradix.numpy.fft",
+    "gradix.lax",
+    "gradix.lax.linalg",
+    "gradix.random",
+    "gradix.nn",
+    "gradix.nn.initializers",
+    "gradix.scipy.linalg",
+    "gradix.scipy.special",
+    "gradix.scipy.stats",
+    "gradix.scipy.signal",
+    "gradix.scipy.optimize",
+    "gradix.scipy.sparse.linalg",
+    "gradix.tree",
+    "gradix.tree_util",
+    "gradix.sharding",
+    "gradix.export",
+    "gradix.debug",
+    "gradix.experimental.checkify",
+    "gradix.errors",
+    "gradix.typing",
+    "gradix.stages",
+)
 
 
 def _programs(folder: Path) -> list[str]:
@@ -159,8 +198,14 @@ def _programs(folder: Path) -> list[str]:
     lines = []
     for i, face in enumerate(FACES):
         module = importlib.import_module(face)
-        lines += [f"import {face} as m{i}", *[f"x = m{i}.{n}" for n, v in [(n, getattr(module, n)) for n in dir(module) if n[0] != "_"]
-                                              if not inspect.ismodule(v) and getattr(v, "__module__", "") not in ("typing", "__future__")]]
+        lines += [
+            f"import {face} as m{i}",
+            *[
+                f"x = m{i}.{n}"
+                for n, v in [(n, getattr(module, n)) for n in dir(module) if n[0] != "_"]
+                if not inspect.ismodule(v) and getattr(v, "__module__", "") not in ("typing", "__future__")
+            ],
+        ]
     (folder / "names.py").write_text("from typing import Any\nx: Any\n" + "\n".join(lines))
     return ["typical_programs.py", "names.py"]
 
@@ -168,10 +213,28 @@ def _programs(folder: Path) -> list[str]:
 def test_programs_of_users_are_checked(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "wrong.py").write_text(WRONG)
-    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--follow-imports=silent", "--check-untyped-defs",
-               "--no-implicit-reexport", "--cache-dir", str(tmp_path / "cache"), "program.py", "wrong.py", *_programs(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path,
-                          env={"MYPYPATH": str(PACKAGE.parent), "PATH": ""})
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--no-error-summary",
+        "--follow-imports=silent",
+        "--check-untyped-defs",
+        "--no-implicit-reexport",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+        "program.py",
+        "wrong.py",
+        *_programs(tmp_path),
+    ]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={"MYPYPATH": str(PACKAGE.parent), "PATH": ""},
+    )
     told = [line for line in done.stdout.splitlines() if ": error: " in line]
     lines = [line for line in told if not line.startswith("wrong.py:")]
     assert len(lines) == 1, done.stdout + done.stderr
@@ -197,15 +260,30 @@ def test_programs_of_users_are_checked_by_pyright(tmp_path):
     (tmp_path / "wrong.py").write_text(WRONG)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
     packages = next((tmp_path / "env").glob("lib/python*/site-packages"))
-    for package in (PACKAGE, Path(np.__file__).parent):            # as installed: pyright then asks what a package exports
+    for package in (PACKAGE, Path(np.__file__).parent):  # as installed: pyright then asks what a package exports
         (packages / package.name).symlink_to(package)
     (tmp_path / "pyrightconfig.json").write_text(
-        '{"include": ["program.py", "wrong.py", "typical_programs.py", "names.py"], "typeCheckingMode": "standard"}')
-    done = subprocess.run([sys.executable, "-m", "basedpyright", "-p", ".", "--outputjson", "--pythonpath",
-                           str(tmp_path / "env" / "bin" / "python")], capture_output=True, text=True, timeout=300, cwd=tmp_path)
+        '{"include": ["program.py", "wrong.py", "typical_programs.py", "names.py"], "typeCheckingMode": "standard"}'
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "basedpyright",
+            "-p",
+            ".",
+            "--outputjson",
+            "--pythonpath",
+            str(tmp_path / "env" / "bin" / "python"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+    )
     told = json.loads(done.stdout)["generalDiagnostics"]
     errors = [t for t in told if t["severity"] == "error"]
-    wrong, = [t for t in errors if not t["file"].endswith("wrong.py")]          # the last line of PROGRAM
+    (wrong,) = [t for t in errors if not t["file"].endswith("wrong.py")]  # the last line of PROGRAM
     assert wrong["file"].endswith("program.py") and '"Array" is not assignable to "str"' in wrong["message"], told
     found = {t["range"]["start"]["line"] + 1 for t in errors if t["file"].endswith("wrong.py")}
     assert _mistakes() <= found <= _mistakes("# wrong"), errors

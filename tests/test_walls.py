@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "walls.md"
-WALL = re.compile(r"^### (.*?)\n.*?^```python\n(.*?)^```\n\n```text\n.*?^```\n\n```jax\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+WALL = re.compile(
+    r"^### (.*?)\n.*?^```python\n(.*?)^```\n\n```text\n.*?^```\n\n```jax\n(.*?)^```$", re.DOTALL | re.MULTILINE
+)
 HEAD = "import jax\nimport jax.numpy as jnp\nfrom jax import lax\n"
 
 
@@ -26,7 +28,9 @@ def test_the_page_has_walls():
 @pytest.mark.parity
 @pytest.mark.parametrize("program, end", [w[1:] for w in walls()], ids=[w[0] for w in walls()])
 def test_wall(program, end):
-    done = subprocess.run([sys.executable, "-c", HEAD + program.replace("gradix", "jax")], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + program.replace("gradix", "jax")], capture_output=True, text=True
+    )
     error = re.search(r"^[\w.]*Error: .*$", done.stderr, re.MULTILINE)
     got = error[0] + "\n" if error else done.stdout
     assert doctest.OutputChecker().check_output(end, got, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), got

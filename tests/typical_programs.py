@@ -1,4 +1,5 @@
 """Programs as users write them with types, for type checkers: none of them has anything to say. `tests/test_typing.py` asks them."""
+
 from __future__ import annotations
 
 import functools
@@ -19,9 +20,12 @@ Params = dict[str, Array]
 
 # -- a network, trained ----------------------------------------------------------------------------------------------
 
+
 def init(key: Array, sizes: list[int]) -> list[Params]:
     keys = random.split(key, len(sizes) - 1)
-    return [{"w": random.normal(k, (m, n)) / jnp.sqrt(m), "b": jnp.zeros(n)} for k, m, n in zip(keys, sizes[:-1], sizes[1:])]
+    return [
+        {"w": random.normal(k, (m, n)) / jnp.sqrt(m), "b": jnp.zeros(n)} for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+    ]
 
 
 def predict(params: list[Params], x: Array) -> Array:
@@ -59,6 +63,7 @@ def train() -> float:
 
 # -- state in named tuples and dataclasses, loops ----------------------------------------------------------------------
 
+
 class Adam(NamedTuple):
     mean: Params
     square: Params
@@ -75,7 +80,7 @@ class State:
 
 def update(params: Params, state: Adam, grads: Params) -> tuple[Params, Adam]:
     mean = gradix.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state.mean, grads)
-    square = gradix.tree.map(lambda s, g: 0.999 * s + 0.001 * g ** 2, state.square, grads)
+    square = gradix.tree.map(lambda s, g: 0.999 * s + 0.001 * g**2, state.square, grads)
     new = gradix.tree.map(lambda p, m, s: p - 0.01 * m / (jnp.sqrt(s) + 1e-8), params, mean, square)
     return new, Adam(mean, square, state.updates + 1)
 
@@ -103,6 +108,7 @@ def newton(f: Callable[[Array], Array], x: Array) -> Array:
 
 
 # -- rules, transformations and partial functions ------------------------------------------------------------------------
+
 
 @gradix.custom_vjp
 def clipped(x: Array) -> Array:
@@ -144,11 +150,12 @@ def distances(a: Array, b: Array) -> Array:
 def derivatives(x: Array) -> tuple[Array, Array, Array]:
     y, pull = gradix.vjp(jnp.sin, x)
     primal, tangent = gradix.jvp(jnp.cos, (x,), (jnp.ones_like(x),))
-    hessian = gradix.hessian(lambda v: jnp.sum(v ** 3))(x)
+    hessian = gradix.hessian(lambda v: jnp.sum(v**3))(x)
     return pull(y)[0], primal + tangent, jnp.diag(hessian)
 
 
 # -- arrays ----------------------------------------------------------------------------------------------------------
+
 
 def arrays(x: Array, i: int) -> Array:
     rows, columns = x.shape
@@ -162,7 +169,14 @@ def arrays(x: Array, i: int) -> Array:
     number = float(x[0, 0]) + int(x[0, 0]) + x.item(0)
     stacked = jnp.stack([jnp.where(mask, x, -x), jnp.einsum("ij,jk->ik", x, x.T @ x)])
     values, indices = lax.top_k(x, 1)
-    return stacked.reshape(-1)[:size].astype(jnp.float32) + host.sum() + number + total.sum() + values.sum() + indices.sum()
+    return (
+        stacked.reshape(-1)[:size].astype(jnp.float32)
+        + host.sum()
+        + number
+        + total.sum()
+        + values.sum()
+        + indices.sum()
+    )
 
 
 def sampled(seed: int) -> dict[str, Array]:
@@ -173,8 +187,10 @@ def sampled(seed: int) -> dict[str, Array]:
 
 # -- what checkers know of results -------------------------------------------------------------------------------------
 
+
 def known(x: Array) -> None:
     """Each transformation keeps the type of what the function returns."""
+
     def pair(a: Array, b: Array) -> tuple[Array, int]:
         return a * b, 1
 
@@ -214,9 +230,10 @@ def known(x: Array) -> None:
 
 # -- options of the transformations --------------------------------------------------------------------------------------
 
+
 @functools.partial(gradix.jit, static_argnums=(1, 2), static_argnames="scale", inline=True)
 def powers(x: Array, n: int, reverse: bool = False, *, scale: float = 1.0) -> Array:
-    rows = jnp.stack([scale * x ** i for i in range(n)])
+    rows = jnp.stack([scale * x**i for i in range(n)])
     return rows[::-1] if reverse else rows
 
 
@@ -254,7 +271,7 @@ def options(x: Array) -> Array:
     (state, n), rows = lax.scan(body, (x, 0), batch[0], reverse=True, unroll=2)
     total += state.sum() + n + rows["norm"].sum()
     total += lax.cond(total > 0, lambda t, v: t + v.sum(), lambda t, v: t - v.sum(), total, x)
-    total += lax.switch(jnp.int32(1), [jnp.sin, jnp.cos, lambda t: t ** 2], total)
+    total += lax.switch(jnp.int32(1), [jnp.sin, jnp.cos, lambda t: t**2], total)
     total = lax.fori_loop(0, 3, lambda i, t: t * 0.5 + i, total)
     a, b = random.split(random.key(0))
     keys = random.split(random.fold_in(a, 3), (2, 3))
@@ -275,6 +292,7 @@ def options(x: Array) -> Array:
 
 
 # -- stages, devices, programs ---------------------------------------------------------------------------------------
+
 
 def compiled(x: Array) -> Array:
     lowered = gradix.jit(jnp.sin).lower(x)
@@ -302,9 +320,21 @@ def main() -> None:
     leaves, tree = gradix.tree.flatten({"a": jnp.ones(2), "b": [1.0, None]})
     again = gradix.tree.unflatten(tree, leaves)
     assert gradix.tree.structure(again) == tree
-    root = newton(lambda v: v ** 2 - 2, jnp.float32(1.0))
-    print(root, train(), simulate(State(root, root), 0.1, 3)[0].position, repeated(root + 0, n=2), derivatives(jnp.ones(2)))
-    print(distances(jnp.ones((3, 2)), jnp.zeros(2)), arrays(jnp.ones((3, 3)), 0), sampled(0), compiled(root), checked(root))
+    root = newton(lambda v: v**2 - 2, jnp.float32(1.0))
+    print(
+        root,
+        train(),
+        simulate(State(root, root), 0.1, 3)[0].position,
+        repeated(root + 0, n=2),
+        derivatives(jnp.ones(2)),
+    )
+    print(
+        distances(jnp.ones((3, 2)), jnp.zeros(2)),
+        arrays(jnp.ones((3, 3)), 0),
+        sampled(0),
+        compiled(root),
+        checked(root),
+    )
     known(jnp.ones(3))
     print(options(jnp.ones(3)))
     print(divided(jnp.arange(gradix.device_count())), softplus(root), gradix.grad(clipped)(root))

@@ -1,17 +1,7 @@
 """The cases, by group; importing this package registers them in the order of the table."""
 
 # isort: skip
-from benchmarks.cases import (
-    eager,
-    eager_functions,
-    grad,
-    trace,
-    dispatch,
-    imports,
-    kernels,
-    loops,
-    orders,
-)
+from benchmarks.cases import eager, eager_functions, grad, trace, dispatch, imports, kernels, loops, orders
 
 # isort: skip
 from benchmarks.cases import (

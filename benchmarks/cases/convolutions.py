@@ -35,8 +35,7 @@ def convolution(what, images, kernel, stride=1):
         return compiled(
             x,
             lambda a, w, c: x.api.vjp(
-                lambda v: run(x)(*(v if i == part else u for i, u in enumerate((a, w)))),
-                (a, w)[part],
+                lambda v: run(x)(*(v if i == part else u for i, u in enumerate((a, w)))), (a, w)[part]
             )[1](c),
             a,
             w,
@@ -48,9 +47,7 @@ def convolution(what, images, kernel, stride=1):
         a, w, c = (features_first(v, i).contiguous() for v, i in ((a, 1), (w, 0), (c, 1)))
         halves = [(k - 1) // 2 for k in kernel[:-2]]
         if part is None:
-            return lambda: x.api.convolution(
-                a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1
-            )
+            return lambda: x.api.convolution(a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1)
         wanted = [part == 0, part == 1, False]
         return lambda: x.api.ops.aten.convolution_backward(
             c, a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1, wanted
@@ -58,9 +55,9 @@ def convolution(what, images, kernel, stride=1):
 
     for part, title in ((None, "conv"), (0, "to input"), (1, "to kernel")):
         if title in what:
-            case(
-                f"{title} {name}", "convolutions", LIMIT, torch=lambda x, p=part: make_torch(x, p)
-            )(lambda x, p=part: make(x, p))
+            case(f"{title} {name}", "convolutions", LIMIT, torch=lambda x, p=part: make_torch(x, p))(
+                lambda x, p=part: make(x, p)
+            )
 
 
 BOTH, ALL = ("conv", "to kernel"), ("conv", "to input", "to kernel")
@@ -104,10 +101,7 @@ def pool(kind, shape, size, stride, gradient):
                 a, -x.np.inf, x.lax.max, (1, size, size, 1), (1, stride, stride, 1), "VALID"
             )
         return lambda a: (
-            x.lax.reduce_window(
-                a, 0.0, x.lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID"
-            )
-            / size**2
+            x.lax.reduce_window(a, 0.0, x.lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
         )
 
     def make(x):
@@ -143,14 +137,8 @@ def lenet_params(x):
 
 def lenet_torch(x, batch):
     """PyTorch's loss of the same net and its gradients."""
-    params = [
-        (features_first(p, 0) if p.ndim == 4 else p).contiguous().requires_grad_()
-        for p in lenet_params(x)
-    ]
-    images, targets = (
-        features_first(normal(x, batch, 28, 28, 1), 1).contiguous(),
-        normal(x, batch, 10),
-    )
+    params = [(features_first(p, 0) if p.ndim == 4 else p).contiguous().requires_grad_() for p in lenet_params(x)]
+    images, targets = (features_first(normal(x, batch, 28, 28, 1), 1).contiguous(), normal(x, batch, 10))
 
     def step():
         h = images
@@ -171,9 +159,7 @@ def lenet(x, batch):
     def loss(params):
         h = images
         for w in params[:2]:
-            h = x.nn.relu(
-                x.lax.conv_general_dilated(h, w, (1, 1), "SAME", dimension_numbers=LAYOUTS[2])
-            )
+            h = x.nn.relu(x.lax.conv_general_dilated(h, w, (1, 1), "SAME", dimension_numbers=LAYOUTS[2]))
             h = x.lax.reduce_window(h, -x.np.inf, x.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
         h = h.reshape(batch, -1)
         for w in params[2:4]:
@@ -184,9 +170,6 @@ def lenet(x, batch):
 
 
 for _batch in (32, 128):
-    case(
-        f"LeNet's step, batch {_batch}",
-        "convolutions",
-        LIMIT,
-        torch=lambda x, b=_batch: lenet_torch(x, b),
-    )(lambda x, b=_batch: lenet(x, b))
+    case(f"LeNet's step, batch {_batch}", "convolutions", LIMIT, torch=lambda x, b=_batch: lenet_torch(x, b))(
+        lambda x, b=_batch: lenet(x, b)
+    )

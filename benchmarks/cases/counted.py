@@ -34,20 +34,9 @@ def _program(name: str, function, limit: float = 1.1, numpy=None):
 
 _program("elements of a mask", lambda x, v, m: _chosen(x, v, m), numpy=lambda v, m: v[m])
 _program("sum of a mask", lambda x, v, m: _chosen(x, v, m).sum(), numpy=lambda v, m: v[m].sum())
-_program(
-    "sorted elements of a mask",
-    lambda x, v, m: x.np.sort(_chosen(x, v, m)),
-    numpy=lambda v, m: np.sort(v[m]),
-)
-_program(
-    "running sums of a mask",
-    lambda x, v, m: x.np.cumsum(_chosen(x, v, m)),
-    numpy=lambda v, m: np.cumsum(v[m]),
-)
-_program(
-    "gradient through a mask",
-    lambda x, v, m: x.api.grad(lambda v: (_chosen(x, v, m) ** 2).sum())(v),
-)
+_program("sorted elements of a mask", lambda x, v, m: x.np.sort(_chosen(x, v, m)), numpy=lambda v, m: np.sort(v[m]))
+_program("running sums of a mask", lambda x, v, m: x.np.cumsum(_chosen(x, v, m)), numpy=lambda v, m: np.cumsum(v[m]))
+_program("gradient through a mask", lambda x, v, m: x.api.grad(lambda v: (_chosen(x, v, m) ** 2).sum())(v))
 
 
 @case("distinct numbers", "counted", 1.1, numpy=True)

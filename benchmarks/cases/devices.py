@@ -122,10 +122,5 @@ def lower_shard_map(x):
 
 def environment() -> dict[str, str]:
     """The environment of a process with eight CPU devices."""
-    rest = re.sub(
-        r"--xla_force_host_platform_device_count=\d+", "", os.environ.get("XLA_FLAGS", "")
-    )
-    return {
-        **os.environ,
-        "XLA_FLAGS": f"{rest} --xla_force_host_platform_device_count={COUNT}".strip(),
-    }
+    rest = re.sub(r"--xla_force_host_platform_device_count=\d+", "", os.environ.get("XLA_FLAGS", ""))
+    return {**os.environ, "XLA_FLAGS": f"{rest} --xla_force_host_platform_device_count={COUNT}".strip()}

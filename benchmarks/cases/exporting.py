@@ -27,9 +27,7 @@ def _traced(x, size="n"):
     export = importlib.import_module(f"{x.name}.export")
     (rows,) = export.symbolic_shape(size)
     spec = x.api.ShapeDtypeStruct
-    return export.export(x.api.jit(_model(x)))(
-        spec((16, 16), numpy.float32), spec((rows, 16), numpy.float32)
-    )
+    return export.export(x.api.jit(_model(x)))(spec((16, 16), numpy.float32), spec((rows, 16), numpy.float32))
 
 
 @case("read the file of an exported function", "export", LIMIT)
@@ -43,9 +41,7 @@ def _read_and_called(x):
     """A function that reads a file, prepares it for a size that is new in this process, and calls it."""
     export = importlib.import_module(f"{x.name}.export")
     blob, w, sizes = _traced(x).serialize(), uniform(16, 16), itertools.count(3)
-    return lambda: x.api.jit(export.deserialize(blob).call)(
-        w, numpy.ones((next(sizes), 16), numpy.float32)
-    )
+    return lambda: x.api.jit(export.deserialize(blob).call)(w, numpy.ones((next(sizes), 16), numpy.float32))
 
 
 @case(

@@ -101,9 +101,7 @@ def attention(x):
 def torch_attention_gradients(x):
     """PyTorch's gradients through its fused attention."""
     inputs = [x.array(4, 8, 128, 32, seed=i).requires_grad_() for i in range(3)]
-    return lambda: x.api.autograd.grad(
-        (x.nn.scaled_dot_product_attention(*inputs) ** 2).sum(), inputs
-    )
+    return lambda: x.api.autograd.grad((x.nn.scaled_dot_product_attention(*inputs) ** 2).sum(), inputs)
 
 
 @case("gradients of attention", "kernels", LIMIT, torch=torch_attention_gradients)
@@ -210,9 +208,7 @@ def torch_scatter_add(x):
 
 @case("scatter-add, 1M", "kernels", LIMIT, numpy=numpy_scatter_add, torch=torch_scatter_add)
 def scatter_add(x):
-    return compiled(
-        x, lambda a, i, v: a.at[i].add(v), x.array(MILLION), places(x), x.array(MILLION, seed=1)
-    )
+    return compiled(x, lambda a, i, v: a.at[i].add(v), x.array(MILLION), places(x), x.array(MILLION, seed=1))
 
 
 def numpy_normal(x):
@@ -231,9 +227,7 @@ def normal(x):
     return compiled(x, lambda key: x.random.normal(key, (MILLION,)), x.random.key(0))
 
 
-@case(
-    "normal deviates, 100 000x3", "kernels", LIMIT, torch=lambda x: lambda: x.api.randn(100_000, 3)
-)
+@case("normal deviates, 100 000x3", "kernels", LIMIT, torch=lambda x: lambda: x.api.randn(100_000, 3))
 def normal_rows(x):
     return compiled(x, lambda key: x.random.normal(key, (100_000, 3)), x.random.key(0))
 

@@ -14,9 +14,7 @@ def loop(name, limit=LIMIT, grad=False):
             function, args = make(x)
             if grad:
                 scalar = function
-                function = x.api.grad(
-                    lambda *a: sum(x.np.sum(leaf) for leaf in x.api.tree.leaves(scalar(*a)))
-                )
+                function = x.api.grad(lambda *a: sum(x.np.sum(leaf) for leaf in x.api.tree.leaves(scalar(*a))))
             compiled = x.api.jit(function)
             return lambda: compiled(*args)
 
@@ -101,10 +99,7 @@ def order_book_insert(x):
         shifted = x.np.where(x.np.arange(32) > place, x.np.roll(book, 1), book)
         return shifted.at[place].set(price, mode="drop"), place
 
-    return lambda book, prices: x.lax.scan(step, book, prices), (
-        x.np.sort(x.array(32)),
-        x.array(1000, seed=1),
-    )
+    return lambda book, prices: x.lax.scan(step, book, prices), (x.np.sort(x.array(32)), x.array(1000, seed=1))
 
 
 @loop("order book, row update")
@@ -149,11 +144,7 @@ def mandelbrot(x):
         def step(_, z):
             a, b, n = z
             small = a * a + b * b < 4
-            return (
-                x.np.where(small, a * a - b * b + re, a),
-                x.np.where(small, 2 * a * b + im, b),
-                n + small,
-            )
+            return (x.np.where(small, a * a - b * b + re, a), x.np.where(small, 2 * a * b + im, b), n + small)
 
         return x.lax.fori_loop(0, 50, step, (re, im, x.np.zeros(1536, "int32")))[2]
 
@@ -185,9 +176,7 @@ def lorenz(x):
         k2 = slope(moved(k1, 0.005))
         k3 = slope(moved(k2, 0.005))
         k4 = slope(moved(k3, 0.01))
-        s = tuple(
-            v + 0.01 / 6 * (p + 2 * q + 2 * r + t) for v, p, q, r, t in zip(s, k1, k2, k3, k4)
-        )
+        s = tuple(v + 0.01 / 6 * (p + 2 * q + 2 * r + t) for v, p, q, r, t in zip(s, k1, k2, k3, k4))
         return s, s[0]
 
     return lambda s: x.lax.scan(step, tuple(s), None, length=1000)[1], (x.array(3),)
@@ -214,11 +203,7 @@ def gated(x):
         return (1 - z) * h + z * n
 
     w = 0.1 * x.array(3, 24, 16)
-    return lambda h, xs, w: x.lax.scan(lambda h, v: (step(h, v, w), None), h, xs)[0], (
-        x.array(16),
-        x.array(300, 8),
-        w,
-    )
+    return lambda h, xs, w: x.lax.scan(lambda h, v: (step(h, v, w), None), h, xs)[0], (x.array(16), x.array(300, 8), w)
 
 
 def _garch(x):
@@ -303,9 +288,7 @@ def life(x):
         n = sum(x.np.roll(g, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
         return ((n == 3) | ((n == 2) & (g == 1))).astype("int32")
 
-    return lambda g: x.lax.fori_loop(0, 100, step, g), (
-        x.np.asarray((uniform(16, 16) > 1).astype("int32")),
-    )
+    return lambda g: x.lax.fori_loop(0, 100, step, g), (x.np.asarray((uniform(16, 16) > 1).astype("int32")),)
 
 
 @loop("binomial tree of an option", NOT_WORSE)
@@ -351,9 +334,7 @@ def newton(x):
         def body(s):
             return (s[0] + v / s[0]) / 2, s[1] + 1
 
-        return x.lax.while_loop(
-            lambda s: (abs(s[0] * s[0] - v) > 1e-5) & (s[1] < 50), body, (v, 0)
-        )[0]
+        return x.lax.while_loop(lambda s: (abs(s[0] * s[0] - v) > 1e-5) & (s[1] < 50), body, (v, 0))[0]
 
     return x.api.vmap(root), (x.array(64),)
 
@@ -366,15 +347,9 @@ def adaptive(x):
         k2 = x.np.cos(t + h) - (y + h * k1)
         error = abs(h * (k2 - k1) / 2)
         ok = error < 1e-4
-        return (
-            x.np.where(ok, t + h, t),
-            x.np.where(ok, y + h * (k1 + k2) / 2, y),
-            x.np.where(ok, h * 1.2, h * 0.5),
-        )
+        return (x.np.where(ok, t + h, t), x.np.where(ok, y + h * (k1 + k2) / 2, y), x.np.where(ok, h * 1.2, h * 0.5))
 
-    return lambda y: x.lax.while_loop(lambda s: s[0] < 10.0, body, (0.0 * y, y, 0.01 + 0 * y))[1], (
-        x.np.float32(1),
-    )
+    return lambda y: x.lax.while_loop(lambda s: s[0] < 10.0, body, (0.0 * y, y, 0.01 + 0 * y))[1], (x.np.float32(1),)
 
 
 @loop("rotations of 3 by 3", NOT_WORSE)
@@ -387,10 +362,7 @@ def rotations(x):
 
 @loop("8 by 8 products")
 def products(x):
-    return lambda m, w: x.lax.fori_loop(0, 300, lambda _, v: x.np.tanh(v @ w), m), (
-        x.array(8, 8),
-        0.1 * x.array(8, 8),
-    )
+    return lambda m, w: x.lax.fori_loop(0, 300, lambda _, v: x.np.tanh(v @ w), m), (x.array(8, 8), 0.1 * x.array(8, 8))
 
 
 @loop("a large product inside", NOT_WORSE)
@@ -422,6 +394,4 @@ def sorts(x):
 
 @loop("large arrays inside", NOT_WORSE)
 def large_arrays(x):
-    return lambda v: x.lax.fori_loop(0, 10, lambda _, a: x.np.sin(a) * 1.01 + 0.1, v), (
-        x.array(1 << 18),
-    )
+    return lambda v: x.lax.fori_loop(0, 10, lambda _, a: x.np.sin(a) * 1.01 + 0.1, v), (x.array(1 << 18),)

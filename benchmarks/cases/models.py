@@ -176,10 +176,7 @@ _SAMPLERS: dict[str, tuple[Callable, Callable | None]] = {
     "pareto": (lambda r, k: r.pareto(k, 2.0, (N,)), lambda g: g.pareto(2.0, N)),
     "rayleigh": (lambda r, k: r.rayleigh(k, 1.0, (N,)), lambda g: g.rayleigh(size=N)),
     "rademacher": (lambda r, k: r.rademacher(k, (N,)), None),
-    "triangular": (
-        lambda r, k: r.triangular(k, 0.0, 0.3, 1.0, (N,)),
-        lambda g: g.triangular(0, 0.3, 1, N),
-    ),
+    "triangular": (lambda r, k: r.triangular(k, 0.0, 0.3, 1.0, (N,)), lambda g: g.triangular(0, 0.3, 1, N)),
     "wald": (lambda r, k: r.wald(k, 1.0, (N,)), lambda g: g.wald(1.0, 1.0, N)),
     "weibull_min": (lambda r, k: r.weibull_min(k, 1.0, 2.0, (N,)), lambda g: g.weibull(2.0, N)),
     "gamma": (lambda r, k: r.gamma(k, 2.5, (N,)), lambda g: g.gamma(2.5, size=N)),
@@ -239,9 +236,7 @@ def _stencil(v, pad: Any):
 def _cg(x):
     solvers = importlib.import_module(f"{x.name}.scipy.sparse.linalg")
     b = x.np.asarray(_between(-1, 1)[:_UNKNOWNS])
-    f = x.api.jit(
-        lambda b: solvers.cg(lambda v: _stencil(v, x.np.pad), b, tol=0.0, maxiter=_STEPS)[0]
-    )
+    f = x.api.jit(lambda b: solvers.cg(lambda v: _stencil(v, x.np.pad), b, tol=0.0, maxiter=_STEPS)[0])
     return lambda: f(b)
 
 
@@ -262,11 +257,7 @@ def _gradient_of_cg(x):
 def _gmres(x):
     solvers = importlib.import_module(f"{x.name}.scipy.sparse.linalg")
     b = x.np.asarray(_between(-1, 1)[:10_000])
-    f = x.api.jit(
-        lambda b: solvers.gmres(
-            lambda v: _stencil(v, x.np.pad), b, tol=1e-5, restart=20, maxiter=2
-        )[0]
-    )
+    f = x.api.jit(lambda b: solvers.gmres(lambda v: _stencil(v, x.np.pad), b, tol=1e-5, restart=20, maxiter=2)[0])
     return lambda: f(b)
 
 
@@ -274,9 +265,7 @@ def _gmres(x):
 def _bicgstab(x):
     solvers = importlib.import_module(f"{x.name}.scipy.sparse.linalg")
     b = x.np.asarray(_between(-1, 1)[:_UNKNOWNS])
-    f = x.api.jit(
-        lambda b: solvers.bicgstab(lambda v: _stencil(v, x.np.pad), b, tol=0.0, maxiter=_STEPS)[0]
-    )
+    f = x.api.jit(lambda b: solvers.bicgstab(lambda v: _stencil(v, x.np.pad), b, tol=0.0, maxiter=_STEPS)[0])
     return lambda: f(b)
 
 

@@ -28,10 +28,7 @@ def _odeint(x, grad: bool, examples: int = 0):
     f = x.api.grad(lambda *args: x.np.sum(solve(*args) ** 2), (0, 1)) if grad else solve
     y = x.np.asarray(numpy.array([10.0, 5.0], numpy.float32))
     if examples:
-        f, y = (
-            x.api.vmap(f, (0, None, None, None, None)),
-            x.np.stack([y + 0.01 * i for i in range(examples)]),
-        )
+        f, y = (x.api.vmap(f, (0, None, None, None, None)), x.np.stack([y + 0.01 * i for i in range(examples)]))
     compiled = x.api.jit(f)
     return lambda: compiled(y, 1.5, 0.1, 3.0, 0.1)
 

@@ -30,13 +30,7 @@ def register(name, function, operands, peer=None, torch=None):
         a, api = operands(x), x.api
         return lambda: torch(api, *a)
 
-    case(
-        name,
-        "orders",
-        LIMIT,
-        numpy=make_numpy if peer else None,
-        torch=make_torch if torch else None,
-    )(make)
+    case(name, "orders", LIMIT, numpy=make_numpy if peer else None, torch=make_torch if torch else None)(make)
 
 
 def vector(x):
@@ -68,16 +62,8 @@ register(
     lambda a: numpy.sort(a, 0),
     lambda t, a: t.sort(a, 0),
 )
-register(
-    "sort, 10 000",
-    lambda x, a: x.np.sort(a),
-    lambda x: (normal(x, 10_000),),
-    numpy.sort,
-    lambda t, a: t.sort(a),
-)
-register(
-    "argsort, 1M", lambda x, a: x.np.argsort(a), vector, numpy.argsort, lambda t, a: t.argsort(a)
-)
+register("sort, 10 000", lambda x, a: x.np.sort(a), lambda x: (normal(x, 10_000),), numpy.sort, lambda t, a: t.sort(a))
+register("argsort, 1M", lambda x, a: x.np.argsort(a), vector, numpy.argsort, lambda t, a: t.argsort(a))
 register(
     "argsort, 1000 rows of 1000",
     lambda x, a: x.np.argsort(a, axis=1),
@@ -135,16 +121,8 @@ register(
     lambda a: numpy.cumsum(a, 1),
     lambda t, a: t.cumsum(a, 1),
 )
-register(
-    "cumprod, 1M", lambda x, a: x.np.cumprod(a), vector, numpy.cumprod, lambda t, a: t.cumprod(a, 0)
-)
-register(
-    "cummax, 1M",
-    lambda x, a: x.lax.cummax(a),
-    vector,
-    numpy.maximum.accumulate,
-    lambda t, a: t.cummax(a, 0),
-)
+register("cumprod, 1M", lambda x, a: x.np.cumprod(a), vector, numpy.cumprod, lambda t, a: t.cumprod(a, 0))
+register("cummax, 1M", lambda x, a: x.lax.cummax(a), vector, numpy.maximum.accumulate, lambda t, a: t.cummax(a, 0))
 register(
     "searchsorted, 1M in 1M",
     lambda x, s, a: x.np.searchsorted(s, a),
@@ -180,20 +158,7 @@ register(
     lambda t, a, b: t.linalg.solve(a, b),
 )
 # PyTorch has no cube root.
-for _name in (
-    "sin",
-    "cos",
-    "tan",
-    "tanh",
-    "exp",
-    "exp2",
-    "expm1",
-    "sinh",
-    "cosh",
-    "arcsinh",
-    "arctan",
-    "cbrt",
-):
+for _name in ("sin", "cos", "tan", "tanh", "exp", "exp2", "expm1", "sinh", "cosh", "arcsinh", "arctan", "cbrt"):
     register(
         f"{_name}, 1M",
         lambda x, a, name=_name: getattr(x.np, name)(a),

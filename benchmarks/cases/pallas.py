@@ -18,9 +18,7 @@ def axpy_of(x, n, b):
 
     block = pl.BlockSpec((b,), lambda i: (i,))
     shape = x.api.ShapeDtypeStruct((n,), "float32")
-    return pl.pallas_call(
-        kernel, shape, grid=(n // b,), in_specs=[block] * 2, out_specs=block, interpret=True
-    )
+    return pl.pallas_call(kernel, shape, grid=(n // b,), in_specs=[block] * 2, out_specs=block, interpret=True)
 
 
 def softmax_of(x, n, m, b):
@@ -32,9 +30,7 @@ def softmax_of(x, n, m, b):
 
     block = pl.BlockSpec((b, m), lambda i: (i, 0))
     shape = x.api.ShapeDtypeStruct((n, m), "float32")
-    return pl.pallas_call(
-        kernel, shape, grid=(n // b,), in_specs=[block], out_specs=block, interpret=True
-    )
+    return pl.pallas_call(kernel, shape, grid=(n // b,), in_specs=[block], out_specs=block, interpret=True)
 
 
 def product_of(x, n, b):
@@ -47,10 +43,7 @@ def product_of(x, n, b):
 
         o[...] += x[...] @ y[...]
 
-    specs = [
-        pl.BlockSpec((b, b), lambda i, j, k: (i, k)),
-        pl.BlockSpec((b, b), lambda i, j, k: (k, j)),
-    ]
+    specs = [pl.BlockSpec((b, b), lambda i, j, k: (i, k)), pl.BlockSpec((b, b), lambda i, j, k: (k, j))]
     out = pl.BlockSpec((b, b), lambda i, j, k: (i, j))
     shape, grid = x.api.ShapeDtypeStruct((n, n), "float32"), (n // b,) * 3
     return pl.pallas_call(kernel, shape, grid=grid, in_specs=specs, out_specs=out, interpret=True)
@@ -79,12 +72,7 @@ def attention_of(x, heads, n, d, b):
     whole = pl.BlockSpec((None, n, d), lambda h, i: (h, 0, 0))
     shape = x.api.ShapeDtypeStruct((heads, n, d), "float32")
     return pl.pallas_call(
-        kernel,
-        shape,
-        grid=(heads, n // b),
-        in_specs=[rows, whole, whole],
-        out_specs=rows,
-        interpret=True,
+        kernel, shape, grid=(heads, n // b), in_specs=[rows, whole, whole], out_specs=rows, interpret=True
     )
 
 

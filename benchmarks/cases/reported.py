@@ -22,9 +22,7 @@ def reported(title, limit=1.03):
 @reported("per-example gradients of a small network")
 def per_example(x):
     sizes = (16, 32, 32, 1)
-    weights = [
-        (x.array(n, m, seed=n) - 1.0, x.array(m, seed=m) - 1.0) for n, m in zip(sizes, sizes[1:])
-    ]
+    weights = [(x.array(n, m, seed=n) - 1.0, x.array(m, seed=m) - 1.0) for n, m in zip(sizes, sizes[1:])]
 
     def loss(weights, row, wanted):
         for w, b in weights[:-1]:
@@ -59,9 +57,7 @@ def transform(x):
 @reported("gradient of a small convolution")
 def convolution(x):
     def loss(kernel, images):
-        out = x.lax.conv_general_dilated(
-            images, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
+        out = x.lax.conv_general_dilated(images, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
         return (x.np.maximum(out, 0) ** 2).mean()
 
     return x.api.grad(loss, argnums=(0, 1)), (x.array(3, 3, 8, 16), x.array(8, 28, 28, 8))

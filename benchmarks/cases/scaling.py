@@ -53,9 +53,7 @@ def layers(count, width=256):
         return run
 
     def program(x):
-        weights = [
-            (x.array(width, width) / width, x.array(width, width) / width) for _ in range(count)
-        ]
+        weights = [(x.array(width, width) / width, x.array(width, width) / width) for _ in range(count)]
         zeros = x.api.tree.map(x.np.zeros_like, weights)
         each = x.api.tree.map
 
@@ -63,9 +61,7 @@ def layers(count, width=256):
             slopes = x.api.grad(loss(x))(weights, inputs)
             mean = each(lambda m, g: 0.9 * m + 0.1 * g, mean, slopes)
             square = each(lambda s, g: 0.999 * s + 0.001 * g * g, square, slopes)
-            weights = each(
-                lambda w, m, s: w - 1e-3 * m / (x.np.sqrt(s) + 1e-8), weights, mean, square
-            )
+            weights = each(lambda w, m, s: w - 1e-3 * m / (x.np.sqrt(s) + 1e-8), weights, mean, square)
             return weights, mean, square
 
         return step, (weights, zeros, zeros, x.array(64, width))

@@ -33,9 +33,7 @@ def _product(n: int, columns: int, kind: str, grad: bool = False):
         else:
             coo = made.tocoo()
             indices = numpy.stack([coo.row, coo.col], 1)
-            matrix = sparse.BCOO(
-                (x.np.asarray(coo.data), x.np.asarray(indices)), shape=(n, n), indices_sorted=True
-            )
+            matrix = sparse.BCOO((x.np.asarray(coo.data), x.np.asarray(indices)), shape=(n, n), indices_sorted=True)
         right = x.array(*shape)
         if grad:
             f = x.api.jit(sparse.grad(lambda m, v: x.np.sum((m @ v) ** 2), (0, 1)))
@@ -49,9 +47,8 @@ def _product(n: int, columns: int, kind: str, grad: bool = False):
             matrix = matrix.toarray()
         return lambda: matrix @ right
 
-    name = (
-        f"{'gradient of the ' if grad else ''}{kind} product, {n} by {n}, {columns or 'a vector'}"
-        + (" columns" if columns else "")
+    name = f"{'gradient of the ' if grad else ''}{kind} product, {n} by {n}, {columns or 'a vector'}" + (
+        " columns" if columns else ""
     )
     case(name, "sparse", LIMIT, numpy=None if grad else with_scipy)(make)
 

@@ -120,9 +120,7 @@ def script(x, path):
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
     command = [sys.executable, "-c", SCRIPT, x.name, path]
-    return lambda: (
-        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL) and None
-    )
+    return lambda: subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL) and None
 
 
 @case("a script of 30 functions, first run", "startup of scripts", COLD)

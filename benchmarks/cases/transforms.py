@@ -18,20 +18,13 @@ def rnn(x):
 
         return lax.scan(step, np.zeros((16, 64)), inputs)[1].mean()
 
-    return x.api.value_and_grad(loss), [
-        (x.array(64, 64) / 64, x.array(32, 64) / 32),
-        x.array(STEPS, 16, 32),
-    ]
+    return x.api.value_and_grad(loss), [(x.array(64, 64) / 64, x.array(32, 64) / 32), x.array(STEPS, 16, 32)]
 
 
 def deep_mlp(x):
     """Forward and backward through 24 layers."""
     sizes = (64,) * 24 + (10,)
-    return x.api.value_and_grad(mlp_loss(x)), [
-        mlp_params(x, sizes),
-        x.array(128, 64),
-        x.array(128, 10),
-    ]
+    return x.api.value_and_grad(mlp_loss(x)), [mlp_params(x, sizes), x.array(128, 64), x.array(128, 10)]
 
 
 def mlp_hessian(x):
@@ -42,9 +35,7 @@ def mlp_hessian(x):
 def third_derivative(x):
     """The third derivative of a scalar function, at 1000 points."""
     np, grad = x.np, x.api.grad
-    return x.api.vmap(grad(grad(grad(lambda t: np.sin(t) * np.exp(-t * t) / (1 + t))))), [
-        x.array(1000)
-    ]
+    return x.api.vmap(grad(grad(grad(lambda t: np.sin(t) * np.exp(-t * t) / (1 + t))))), [x.array(1000)]
 
 
 def per_example(x):
@@ -78,9 +69,7 @@ def loop_gradient(x):
         return v + 0.01 * np.tanh(w @ v)
 
     def by_while(v):
-        return lax.while_loop(lambda c: c[0] < STEPS, lambda c: (c[0] + 1, step(c[1])), (0, v))[
-            1
-        ].sum()
+        return lax.while_loop(lambda c: c[0] < STEPS, lambda c: (c[0] + 1, step(c[1])), (0, v))[1].sum()
 
     def by_scan(v):
         return lax.scan(lambda v, _: (step(v), None), v, None, length=STEPS)[0].sum()

@@ -24,19 +24,7 @@ def main(arguments: list[str]) -> int:
     for made in (pages, site, folder / "doctrees"):
         shutil.rmtree(made, ignore_errors=True)
     stage.stage(pages)
-    options = [
-        "-c",
-        str(HERE),
-        "-d",
-        str(folder / "doctrees"),
-        "-W",
-        "--keep-going",
-        "-q",
-        "-j",
-        "auto",
-        "-b",
-        "html",
-    ]
+    options = ["-c", str(HERE), "-d", str(folder / "doctrees"), "-W", "--keep-going", "-q", "-j", "auto", "-b", "html"]
     if status := sphinx([*options, str(pages), str(site)]):
         return status
     found = check.problems(site)

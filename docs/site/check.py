@@ -44,9 +44,7 @@ class _Page(HTMLParser):
 
 def problems(folder: Path) -> list[str]:
     """All that is wrong with a site in a folder, a line each."""
-    pages = {
-        p.resolve(): _Page(p.read_text(encoding="utf-8")) for p in sorted(folder.rglob("*.html"))
-    }
+    pages = {p.resolve(): _Page(p.read_text(encoding="utf-8")) for p in sorted(folder.rglob("*.html"))}
     found = []
     for path, page in pages.items():
         name = path.relative_to(folder.resolve()).as_posix()
@@ -62,8 +60,7 @@ def problems(folder: Path) -> list[str]:
         ]
     for style in sorted(folder.rglob("*.css")):
         found += [
-            f"{style.name}: loads {a} from a network"
-            for a in _CSS_ADDRESS.findall(style.read_text(encoding="utf-8"))
+            f"{style.name}: loads {a} from a network" for a in _CSS_ADDRESS.findall(style.read_text(encoding="utf-8"))
         ]
     return found
 

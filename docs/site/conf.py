@@ -57,9 +57,7 @@ class CodeThatNames(SphinxPostTransform):
             inside = isinstance(literal.parent, (nodes.reference, nodes.title, nodes.caption))
             page = None if inside or "." not in text else reference.page_of(text)
             if page:
-                link = nodes.reference(
-                    "", "", refuri=f"{'../' * docname.count('/')}{page}.html", internal=True
-                )
+                link = nodes.reference("", "", refuri=f"{'../' * docname.count('/')}{page}.html", internal=True)
                 literal.replace_self(link)
                 link += literal
 
@@ -67,8 +65,7 @@ class CodeThatNames(SphinxPostTransform):
 def one_sidebar(app, pagename, templatename, context, doctree):
     """Pages that stand in no table of contents share the bar at the side: it is resolved once for each depth of folders."""
     if doctree is not None and (
-        not pagename.startswith("reference/gradix")
-        or pagename.removeprefix("reference/") in public.modules()
+        not pagename.startswith("reference/gradix") or pagename.removeprefix("reference/") in public.modules()
     ):
         return
     make, depth = context.get("toctree"), pagename.count("/")
@@ -92,9 +89,7 @@ def source_pages(app):
             lexer = PythonLexer() if name.endswith(".py") else get_lexer_for_filename(name)
         except Exception:
             lexer = TextLexer()
-        shown = highlight(
-            text, lexer, HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True)
-        )
+        shown = highlight(text, lexer, HtmlFormatter(linenos="inline", lineanchors="L", anchorlinenos=True))
         body = f"<h1>{html.escape(name)}</h1>\n{shown}"
         yield f"source/{name}", {"title": name, "body": body, "parents": []}, "page.html"
 

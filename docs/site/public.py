@@ -97,18 +97,11 @@ def kind_of(value: Any) -> str:
 @cache
 def names() -> dict[str, Name]:
     """Every public name by its path."""
-    values = {
-        f"{m}.{n}": getattr(importlib.import_module(m), n)
-        for m, own in modules().items()
-        for n in own
-    }
+    values = {f"{m}.{n}": getattr(importlib.import_module(m), n) for m, own in modules().items() for n in own}
     paths: dict[int, list[str]] = {}
     for path, value in values.items():
         paths.setdefault(id(value), []).append(path)
-    return {
-        path: Name(path, value, kind_of(value), _home(value, paths[id(value)]))
-        for path, value in values.items()
-    }
+    return {path: Name(path, value, kind_of(value), _home(value, paths[id(value)])) for path, value in values.items()}
 
 
 def _home(value: Any, paths: list[str]) -> str:
@@ -134,9 +127,7 @@ def source_of(value: Any) -> tuple[str, int] | None:
 
 def _source_of_class(value: type) -> tuple[str, int] | None:
     """Classes may name the public module as their own, so the code of their methods tells the file."""
-    codes = [
-        getattr(inspect.unwrap(f), "__code__", None) for f in vars(value).values() if callable(f)
-    ]
+    codes = [getattr(inspect.unwrap(f), "__code__", None) for f in vars(value).values() if callable(f)]
     files = {c.co_filename for c in codes if c is not None and value.__qualname__ in c.co_qualname}
     for file in sorted(files):
         lines = Path(file).read_text(encoding="utf-8").splitlines() if Path(file).exists() else []
@@ -149,9 +140,7 @@ def _source_of_class(value: type) -> tuple[str, int] | None:
 
 def _in_repository(file: str, line: int) -> tuple[str, int] | None:
     path = Path(file).resolve()
-    return (
-        (path.relative_to(ROOT).as_posix(), line) if path.is_relative_to(ROOT / "gradix") else None
-    )
+    return (path.relative_to(ROOT).as_posix(), line) if path.is_relative_to(ROOT / "gradix") else None
 
 
 def summary_of(name: Name) -> str:
@@ -169,10 +158,6 @@ def docstring(name: Name) -> str:
     value = name.value
     if not inspect.getdoc(value) and name.home in WITHOUT_DOCSTRING:
         return WITHOUT_DOCSTRING[name.home]
-    if (
-        name.kind == "class"
-        and not value.__module__.startswith("gradix")
-        and not value.__module__.startswith("jaxlib")
-    ):
+    if name.kind == "class" and not value.__module__.startswith("gradix") and not value.__module__.startswith("jaxlib"):
         return f"`{value.__module__}.{value.__qualname__}`, as it is."
     return inspect.getdoc(value) or ""

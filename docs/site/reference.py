@@ -26,15 +26,7 @@ SHORT = {
     "sharding": "gradix.sharding", "ffi": "gradix.ffi", "distributed": "gradix.distributed", "jax": "gradix",
 }  # fmt: skip
 _NAME = re.compile(r"^([\w.]+?)(?:\(.*\))?$", re.DOTALL)
-MARKS = {
-    "x": "yes",
-    "·": "no",
-    "0": "zero",
-    "run": "yes",
-    "jvp": "from jvp",
-    "direct": "yes",
-    "expand": "by others",
-}
+MARKS = {"x": "yes", "·": "no", "0": "zero", "run": "yes", "jvp": "from jvp", "direct": "yes", "expand": "by others"}
 TITLES = {
     "jit": "jit", "vmap": "vmap", "jvp": "forward derivatives (jvp)", "grad": "reverse derivatives (grad, vjp)",
 }  # fmt: skip
@@ -51,9 +43,7 @@ def page_of(text: str, module: str = "") -> str | None:
         candidates.insert(0, f"{module}.{match[1]}")
     found = next((c for c in candidates if c in public.names()), None)
     if found is None:
-        return next(
-            (f"reference/{c}" for c in candidates[:3] if "." in c and c in public.modules()), None
-        )
+        return next((f"reference/{c}" for c in candidates[:3] if "." in c and c in public.modules()), None)
     return f"reference/{found}"
 
 
@@ -77,9 +67,7 @@ class PublicModule(SphinxDirective):
         code = _linker(self.env.docname, module.__name__)
         made: list[nodes.Node] = []
         for title, text in docstrings.sections(inspect.getdoc(module) or ""):
-            made += (
-                [docstrings.program(text)] if title == "Example" else docstrings.blocks(text, code)
-            )
+            made += [docstrings.program(text)] if title == "Example" else docstrings.blocks(text, code)
         groups: dict[str, list[public.Name]] = {}
         for last in public.modules()[module.__name__]:
             name = public.names()[f"{module.__name__}.{last}"]
@@ -123,9 +111,7 @@ class PublicName(SphinxDirective):
             file, line = found
             place += [
                 nodes.Text(" · "),
-                nodes.reference(
-                    "", "source", refuri=f"../source/{file}.html#L-{line}", internal=True
-                ),
+                nodes.reference("", "source", refuri=f"../source/{file}.html#L-{line}", internal=True),
             ]
         return place
 
@@ -150,9 +136,7 @@ class PublicName(SphinxDirective):
                 made.append(docstrings.program(text))
             elif title in ("Args", "Raises", "Attributes"):
                 made.append(
-                    docstrings.definitions(
-                        docstrings.entries(text), types if title == "Args" else {}, self.code
-                    )
+                    docstrings.definitions(docstrings.entries(text), types if title == "Args" else {}, self.code)
                 )
             elif title == "See also":
                 made.append(nodes.paragraph("", "", *docstrings.inline(text, self.code)))
@@ -163,9 +147,7 @@ class PublicName(SphinxDirective):
         if name.kind in ("class", "exception"):
             made += self._members(name)
         made += self._support(name)
-        others = sorted(
-            p for p, n in public.names().items() if n.home == name.path and p != name.path
-        )
+        others = sorted(p for p, n in public.names().items() if n.home == name.path and p != name.path)
         if others:
             also = nodes.paragraph("", "Also as ")
             for i, path in enumerate(others):
@@ -183,18 +165,14 @@ class PublicName(SphinxDirective):
         """The methods and properties that the class itself, or a base of it that is not public, gives."""
         found: dict[str, Any] = {}
         for base in name.value.__mro__:
-            if (
-                base.__module__.partition(".")[0] in ("gradix", "jaxlib")
-                and base not in Exception.__mro__
-            ):
+            if base.__module__.partition(".")[0] in ("gradix", "jaxlib") and base not in Exception.__mro__:
                 for n, value in vars(base).items():
                     if not n.startswith("_") and (
                         callable(value) or isinstance(value, (property, classmethod, staticmethod))
                     ):
                         found.setdefault(n, value)
         rows = [
-            (n, v, (inspect.getdoc(getattr(v, "__func__", v)) or "").split("\n\n")[0])
-            for n, v in sorted(found.items())
+            (n, v, (inspect.getdoc(getattr(v, "__func__", v)) or "").split("\n\n")[0]) for n, v in sorted(found.items())
         ]
         if not rows:
             return []
@@ -209,10 +187,7 @@ class PublicName(SphinxDirective):
             shown = {c: row[c] for c in ("jvp", "transpose", "linearize", "batch", "host", "lower")}
             made += [
                 nodes.rubric(title, title),
-                _table(
-                    [[nodes.literal(c, c)] for c in shown],
-                    [[nodes.Text(MARKS.get(m, m))] for m in shown.values()],
-                ),
+                _table([[nodes.literal(c, c)] for c in shown], [[nodes.Text(MARKS.get(m, m))] for m in shown.values()]),
             ]
             if row["dtypes"]:
                 made.append(nodes.paragraph("", f"Its operands are {row['dtypes']}."))
@@ -230,10 +205,7 @@ class PublicName(SphinxDirective):
         )
         facts += _table(
             [[nodes.literal(d, d)] for d in support.DTYPES],
-            [
-                [nodes.Text(f"gives {found.dtypes[d]}" if d in found.dtypes else "not accepted")]
-                for d in support.DTYPES
-            ],
+            [[nodes.Text(f"gives {found.dtypes[d]}" if d in found.dtypes else "not accepted")] for d in support.DTYPES],
             ("Operands of dtype", "With 64-bit types on"),
         )
         if found.primitives:
@@ -255,13 +227,9 @@ class PublicName(SphinxDirective):
 
     def _described(self, name: public.Name) -> list[nodes.Node]:
         """The signature, as Sphinx's domain of Python writes it and its search finds it."""
-        what = {"class": "class", "exception": "exception", "function": "function"}.get(
-            name.kind, "data"
-        )
+        what = {"class": "class", "exception": "exception", "function": "function"}.get(name.kind, "data")
         call = _call(name.value) if what in ("class", "function", "exception") else ""
-        text = StringList(
-            [f".. py:{what}:: {name.path}{call}", ""], source=self.env.doc2path(self.env.docname)
-        )
+        text = StringList([f".. py:{what}:: {name.path}{call}", ""], source=self.env.doc2path(self.env.docname))
         holder = nodes.Element()
         self.state.nested_parse(text, self.content_offset, holder)
         for wanted in list(holder.findall(addnodes.pending_xref)):
@@ -280,11 +248,7 @@ def _types_by_name() -> dict[str, str]:
     """The page of each type that signatures name, by its name alone."""
     kinds = ("class", "exception", "value")
     found = sorted(public.names().items(), reverse=True)
-    return {
-        n.last: path
-        for path, n in found
-        if n.kind in kinds and path == n.home and not hasattr(builtins, n.last)
-    }
+    return {n.last: path for path, n in found if n.kind in kinds and path == n.home and not hasattr(builtins, n.last)}
 
 
 def _call(value: Any) -> str:
@@ -302,11 +266,7 @@ def _call(value: Any) -> str:
         if not p.name.startswith("_") and p.name != "self"
     ]
     shown = [p.replace(annotation=_annotation(p.annotation)) for p in shown]
-    return str(
-        signature.replace(
-            parameters=shown, return_annotation=_annotation(signature.return_annotation)
-        )
-    )
+    return str(signature.replace(parameters=shown, return_annotation=_annotation(signature.return_annotation)))
 
 
 class _Shown:
@@ -314,9 +274,7 @@ class _Shown:
 
     def __init__(self, value: Any):
         text = getattr(value, "__name__", None) if callable(value) else repr(value)
-        self.text = (
-            text if text and len(text) < 60 and "<" not in text and "\n" not in text else "..."
-        )
+        self.text = text if text and len(text) < 60 and "<" not in text and "\n" not in text else "..."
 
     def __repr__(self) -> str:
         return self.text
@@ -355,9 +313,7 @@ def _types(value: Any) -> dict[str, str]:
         parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
         return {}
-    return {
-        p.name: repr(_annotation(p.annotation)) for p in parameters if p.annotation is not p.empty
-    }
+    return {p.name: repr(_annotation(p.annotation)) for p in parameters if p.annotation is not p.empty}
 
 
 def _linker(docname: str, module: str) -> docstrings.Code:
@@ -382,22 +338,14 @@ def _reference(docname: str, page: str, inner: nodes.Node) -> nodes.reference:
 
 
 def _table(
-    left: list[list[nodes.Node]],
-    right: list[list[nodes.Node]],
-    heads: tuple[str, str] | None = None,
+    left: list[list[nodes.Node]], right: list[list[nodes.Node]], heads: tuple[str, str] | None = None
 ) -> nodes.table:
     """A table of two columns."""
     group = nodes.tgroup("", nodes.colspec(colwidth=30), nodes.colspec(colwidth=70), cols=2)
     if heads:
-        group += nodes.thead(
-            "", nodes.row("", *[nodes.entry("", nodes.paragraph("", h)) for h in heads])
-        )
+        group += nodes.thead("", nodes.row("", *[nodes.entry("", nodes.paragraph("", h)) for h in heads]))
     rows = [
-        nodes.row(
-            "",
-            nodes.entry("", nodes.paragraph("", "", *a)),
-            nodes.entry("", nodes.paragraph("", "", *b)),
-        )
+        nodes.row("", nodes.entry("", nodes.paragraph("", "", *a)), nodes.entry("", nodes.paragraph("", "", *b)))
         for a, b in zip(left, right)
     ]
     group += nodes.tbody("", *rows)

@@ -30,9 +30,7 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]+)?\)"
 
 def stage(folder: Path) -> None:
     """Write all pages of the site into a folder."""
-    wanted: set[str] = {
-        found[0] for name in public.names().values() if (found := public.source_of(name.value))
-    }
+    wanted: set[str] = {found[0] for name in public.names().values() if (found := public.source_of(name.value))}
     pages = {p: p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")}
     pages |= {p: f"repository/{name}" for name in OUTSIDE if (p := ROOT / name).exists()}
     made = {path.stem for path in notebooks.write(folder / "notebooks")}
@@ -93,9 +91,7 @@ def _with_links(path: Path, name: str, pages: dict[Path, str], wanted: set[str])
             return f"![{shown}]({bare}-light.svg){{.only-light}}\n![{shown}]({bare}-dark.svg){{.only-dark}}"
         found = (path.parent / target).resolve()
         if found.is_dir():
-            found = next(
-                (found / n for n in ("README.md", "__init__.py") if (found / n).exists()), found
-            )
+            found = next((found / n for n in ("README.md", "__init__.py") if (found / n).exists()), found)
         if found in pages:
             return f"[{shown}]({up}{pages[found]}{heading})"
         wanted.add(found.relative_to(ROOT).as_posix())
@@ -132,19 +128,13 @@ def _contents(path: Path) -> str:
 
 def _toctree(caption: str, entries: list[str]) -> str:
     title = f":caption: {caption}\n" if caption else ""
-    return (
-        "\n\n:::{toctree}\n:hidden:\n:maxdepth: 1\n" + title + "\n" + "\n".join(entries) + "\n:::\n"
-    )
+    return "\n\n:::{toctree}\n:hidden:\n:maxdepth: 1\n" + title + "\n" + "\n".join(entries) + "\n:::\n"
 
 
 def _entry(path: Path, target: str) -> str | None:
     """How a table of contents names the page that a link leads to; None for what is not a page."""
     found = (path.parent / target).resolve()
     if found.is_relative_to(DOCS):
-        return (
-            f"/{found.relative_to(DOCS).as_posix().removesuffix('.md')}"
-            if found.suffix == ".md"
-            else None
-        )
+        return f"/{found.relative_to(DOCS).as_posix().removesuffix('.md')}" if found.suffix == ".md" else None
     inside = found.relative_to(ROOT).as_posix()
     return f"/repository/{inside.removesuffix('.md')}" if inside in OUTSIDE else None

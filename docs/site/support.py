@@ -47,11 +47,7 @@ def operands_of(function: Any) -> int:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return 0
-    needed = [
-        p
-        for p in parameters
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    needed = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if any(p.default is p.empty and p.kind is p.KEYWORD_ONLY for p in parameters):
         return 0
     if not needed and type(function).__name__ == "ufunc":
@@ -61,11 +57,7 @@ def operands_of(function: Any) -> int:
 
 def support_of(name: Name) -> Support | None:
     """What the function does with arrays, or None where a call with arrays alone says nothing of it."""
-    if (
-        name.kind not in ("function", "value")
-        or not name.home.startswith(ASKED)
-        or not callable(name.value)
-    ):
+    if name.kind not in ("function", "value") or not name.home.startswith(ASKED) or not callable(name.value):
         return None
     count = operands_of(name.value)
     if not 1 <= count <= 2:
@@ -73,11 +65,7 @@ def support_of(name: Name) -> Support | None:
     with warnings.catch_warnings(), gradix.enable_x64(True):
         warnings.simplefilter("ignore")
         for shape in _SHAPES:
-            found = {
-                d: r
-                for d in DTYPES
-                if (r := _result(name.value, [gradix.ShapeDtypeStruct(shape, d)] * count))
-            }
+            found = {d: r for d in DTYPES if (r := _result(name.value, [gradix.ShapeDtypeStruct(shape, d)] * count))}
             if found:
                 return Support(
                     found,
@@ -115,9 +103,7 @@ def _result(function: Any, operands: list) -> str:
     return ", ".join(dict.fromkeys(str(leaf.dtype) for leaf in out)) if facts[0] else ""
 
 
-def _transformations(
-    function: Any, shape: tuple, count: int, found: dict[str, str]
-) -> dict[str, bool]:
+def _transformations(function: Any, shape: tuple, count: int, found: dict[str, str]) -> dict[str, bool]:
     # A derivative is asked for in a floating type, and so only where the function takes one.
     dtype = next((d for d in ("float32", "float64", "complex64") if d in found), None)
     one = gradix.ShapeDtypeStruct(shape, dtype or next(iter(found)))
@@ -163,11 +149,7 @@ def _primitives(function: Any, shape: tuple, count: int, found: dict[str, str]) 
 
 def _collect(jaxpr: Any, seen: dict[str, None]) -> None:
     for equation in jaxpr.eqns:
-        inner = [
-            getattr(p, "jaxpr", p)
-            for p in equation.params.values()
-            if hasattr(getattr(p, "jaxpr", p), "eqns")
-        ]
+        inner = [getattr(p, "jaxpr", p) for p in equation.params.values() if hasattr(getattr(p, "jaxpr", p), "eqns")]
         if not inner:
             seen[equation.primitive.name] = None
         for body in inner:

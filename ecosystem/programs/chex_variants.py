@@ -23,9 +23,7 @@ def advance(state: State) -> State:
 
 def setup():
     chex.clear_trace_counter()
-    checked = chex.chexify(
-        jax.jit(lambda s: (chex.assert_tree_all_finite(s.x), advance(s))[1]), async_check=False
-    )
+    checked = chex.chexify(jax.jit(lambda s: (chex.assert_tree_all_finite(s.x), advance(s))[1]), async_check=False)
 
     def step(state):
         state = checked(state)

@@ -31,9 +31,7 @@ def flow(params):
             return distrax.ScalarAffine(shift=t[..., :2], log_scale=0.5 * jnp.tanh(t[..., 2:]))
 
         layers.append(
-            distrax.MaskedCoupling(
-                mask=jnp.arange(2) % 2 == i % 2, conditioner=conditioner, bijector=bijector
-            )
+            distrax.MaskedCoupling(mask=jnp.arange(2) % 2 == i % 2, conditioner=conditioner, bijector=bijector)
         )
     base = distrax.MultivariateNormalDiag(jnp.zeros(2), jnp.ones(2))
     return distrax.Transformed(base, distrax.Inverse(distrax.Chain(layers)))
@@ -47,10 +45,7 @@ def setup():
     )
     data = mixture.sample(seed=key, sample_shape=128)
     keys = jax.random.split(key, 4)
-    params = [
-        {"a": 0.5 * jax.random.normal(k, (2, 16)), "b": 0.1 * jax.random.normal(k, (16, 4))}
-        for k in keys
-    ]
+    params = [{"a": 0.5 * jax.random.normal(k, (2, 16)), "b": 0.1 * jax.random.normal(k, (16, 4))} for k in keys]
     optimizer = optax.adam(1e-2)
 
     def loss(params):

@@ -24,10 +24,7 @@ def setup():
     def step(key):
         key, now = jax.random.split(key)
         out = jax.vmap(augment)(jax.random.split(now, 4), images)
-        near = (
-            pix.ssim(out, images[:, 2:22, 2:22]).mean()
-            + 0.01 * pix.psnr(out, images[:, 2:22, 2:22]).mean()
-        )
+        near = pix.ssim(out, images[:, 2:22, 2:22]).mean() + 0.01 * pix.psnr(out, images[:, 2:22, 2:22]).mean()
         return key, near + pix.rgb_to_hsv(jnp.clip(out, 0, 1)).mean()
 
     return step, jax.random.key(1)

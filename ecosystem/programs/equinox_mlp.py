@@ -31,9 +31,7 @@ def setup():
     @eqx.filter_jit
     def step(state):
         model, opt = state
-        value, grads = eqx.filter_value_and_grad(lambda m: jnp.mean((jax.vmap(m)(x) - y) ** 2))(
-            model
-        )
+        value, grads = eqx.filter_value_and_grad(lambda m: jnp.mean((jax.vmap(m)(x) - y) ** 2))(model)
         updates, opt = optimizer.update(grads, opt, eqx.filter(model, eqx.is_array))
         return (eqx.apply_updates(model, updates), opt), value
 

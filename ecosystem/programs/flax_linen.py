@@ -43,9 +43,7 @@ class Model(nn.Module):
 def setup():
     model, key = Model(), jax.random.key(0)
     tokens = jax.random.randint(key, (8, 12), 0, 32)
-    state = TrainState.create(
-        apply_fn=model.apply, params=model.init(key, tokens)["params"], tx=optax.adam(1e-2)
-    )
+    state = TrainState.create(apply_fn=model.apply, params=model.init(key, tokens)["params"], tx=optax.adam(1e-2))
 
     @jax.jit
     def step(carried):
@@ -53,9 +51,7 @@ def setup():
         key, now = jax.random.split(key)
 
         def loss(params):
-            logits = state.apply_fn(
-                {"params": params}, tokens[:, :-1], train=True, rngs={"dropout": now}
-            )
+            logits = state.apply_fn({"params": params}, tokens[:, :-1], train=True, rngs={"dropout": now})
             return optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()
 
         value, grads = jax.value_and_grad(loss)(state.params)

@@ -36,9 +36,7 @@ def setup():
 
         def move(carry, key):
             obs, state = carry
-            obs, state, reward, done, *_ = env.step(
-                key, state, (obs @ weights > 0).astype(jnp.int32), params
-            )
+            obs, state, reward, done, *_ = env.step(key, state, (obs @ weights > 0).astype(jnp.int32), params)
             return (obs, state), (reward, done)
 
         _, (rewards, done) = jax.lax.scan(move, (obs, state), jax.random.split(key, 100))

@@ -35,15 +35,8 @@ STEPS = 20
 def setup():
     box = 6.0
     displacement, shift = space.periodic(box)
-    neighbors, potential = energy.lennard_jones_neighbor_list(
-        displacement, box, r_cutoff=2.5, dr_threshold=0.5
-    )
-    grid = (
-        jnp.stack(
-            jnp.meshgrid(jnp.arange(5), jnp.arange(5), jnp.arange(5), indexing="ij"), -1
-        ).reshape(-1, 3)
-        * 1.2
-    )
+    neighbors, potential = energy.lennard_jones_neighbor_list(displacement, box, r_cutoff=2.5, dr_threshold=0.5)
+    grid = jnp.stack(jnp.meshgrid(jnp.arange(5), jnp.arange(5), jnp.arange(5), indexing="ij"), -1).reshape(-1, 3) * 1.2
     start = grid + 0.02 * jax.random.normal(jax.random.key(0), grid.shape)
     near = neighbors.allocate(start)
     init, apply = simulate.nvt_nose_hoover(potential, shift, 1e-3, 0.5)

@@ -21,9 +21,7 @@ def setup():
     def step(strength):
         value, slope = jax.value_and_grad(lambda s: jnp.sum(fitted(s) ** 2))(strength)
         inside = (
-            jaxopt.ProjectedGradient(
-                lambda w: ridge(w, 0.0), jaxopt.projection.projection_simplex, maxiter=50
-            )
+            jaxopt.ProjectedGradient(lambda w: ridge(w, 0.0), jaxopt.projection.projection_simplex, maxiter=50)
             .run(jnp.ones(5) / 5)
             .params
         )

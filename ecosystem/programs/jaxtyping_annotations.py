@@ -9,9 +9,7 @@ PACKAGES = ("jaxtyping", "beartype", "wadler-lindig")
 
 
 @jaxtyped(typechecker=beartype)
-def attend(
-    q: Float[Array, "n d"], k: Float[Array, "m d"], v: Float[Array, "m e"]
-) -> Float[Array, "n e"]:
+def attend(q: Float[Array, "n d"], k: Float[Array, "m d"], v: Float[Array, "m e"]) -> Float[Array, "n e"]:
     return jax.nn.softmax(q @ k.T / q.shape[-1] ** 0.5) @ v
 
 

@@ -37,9 +37,7 @@ def setup():
         "n": jax.random.normal(keys[1], (16, 8)) * 0.3,
         "u": jax.random.normal(keys[2], (8, 1)) * 0.3,
     }
-    goal = jraph.segment_sum(
-        batch.nodes.sum(-1), jnp.repeat(jnp.arange(4), batch.n_node, total_repeat_length=16), 4
-    )
+    goal = jraph.segment_sum(batch.nodes.sum(-1), jnp.repeat(jnp.arange(4), batch.n_node, total_repeat_length=16), 4)
 
     @jax.jit
     def step(w):

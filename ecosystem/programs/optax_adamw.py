@@ -17,9 +17,7 @@ def setup():
         "v": jax.random.normal(keys[2], (32,)) * 0.1,
     }
     schedule = optax.warmup_cosine_decay_schedule(0.0, 1e-2, 10, 200)
-    optimizer = optax.chain(
-        optax.clip_by_global_norm(1.0), optax.adamw(schedule, weight_decay=1e-3)
-    )
+    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, weight_decay=1e-3))
 
     def loss(p):
         return jnp.mean((jnp.tanh(x @ p["w"] + p["b"]) @ p["v"] - y) ** 2)

@@ -17,20 +17,14 @@ def setup():
         return jnp.sum((1 - z[:-1]) ** 2 + 100 * (z[1:] - z[:-1] ** 2) ** 2)
 
     def fitted(y):
-        return optx.least_squares(
-            residual, optx.LevenbergMarquardt(1e-6, 1e-6), jnp.array([1.0, 1.0]), args=y
-        ).value
+        return optx.least_squares(residual, optx.LevenbergMarquardt(1e-6, 1e-6), jnp.array([1.0, 1.0]), args=y).value
 
     @jax.jit
     def step(c):
         y = (2 + 0.01 * c) * jnp.exp(-1.3 * t)
         p, slope = fitted(y), jax.grad(lambda y: fitted(y)[1])(y)
-        root = optx.root_find(
-            lambda x, a: x**3 - a, optx.Newton(1e-6, 1e-6), jnp.float32(1.5), args=p[0]
-        ).value
-        low = optx.minimise(
-            rosenbrock, optx.BFGS(1e-6, 1e-6), jnp.zeros(3), max_steps=400, throw=False
-        ).value
+        root = optx.root_find(lambda x, a: x**3 - a, optx.Newton(1e-6, 1e-6), jnp.float32(1.5), args=p[0]).value
+        low = optx.minimise(rosenbrock, optx.BFGS(1e-6, 1e-6), jnp.zeros(3), max_steps=400, throw=False).value
         return c + 1, p.sum() + root + low.sum() + slope.sum()
 
     return step, jnp.float32(0)

@@ -33,13 +33,8 @@ STEPS = 3
 
 def setup():
     folder = Path(tempfile.mkdtemp())
-    manager = ocp.CheckpointManager(
-        folder / "run", options=ocp.CheckpointManagerOptions(max_to_keep=2)
-    )
-    tree = {
-        "w": jnp.arange(12.0).reshape(3, 4),
-        "n": {"k": jnp.int32(3), "b": jnp.ones(5, jnp.bfloat16)},
-    }
+    manager = ocp.CheckpointManager(folder / "run", options=ocp.CheckpointManagerOptions(max_to_keep=2))
+    tree = {"w": jnp.arange(12.0).reshape(3, 4), "n": {"k": jnp.int32(3), "b": jnp.ones(5, jnp.bfloat16)}}
 
     def step(state):
         number, tree = state
@@ -49,8 +44,6 @@ def setup():
         back = manager.restore(number, args=ocp.args.StandardRestore(abstract))
         for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(back)):
             assert a.dtype == b.dtype and np.array_equal(a, b)
-        return (number + 1, jax.tree.map(lambda x: x + 1, back)), back["w"].sum() + len(
-            manager.all_steps()
-        )
+        return (number + 1, jax.tree.map(lambda x: x + 1, back)), back["w"].sum() + len(manager.all_steps())
 
     return step, (0, tree)

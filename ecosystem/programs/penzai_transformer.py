@@ -11,16 +11,10 @@ PACKAGES = ("penzai", "treescope", "ordered-set", "optax", "chex", "toolz", "typ
 def setup():
     from penzai.models import simple_mlp
 
-    model = simple_mlp.MLP.from_config(
-        name="mlp", init_base_rng=jax.random.key(0), feature_sizes=[4, 16, 16, 2]
-    )
+    model = simple_mlp.MLP.from_config(name="mlp", init_base_rng=jax.random.key(0), feature_sizes=[4, 16, 16, 2])
     x = pz.nx.wrap(jax.random.normal(jax.random.key(1), (32, 4)), "batch", "features")
     goal = pz.nx.nmap(jnp.sin)(x)[{"features": pz.slice[:2]}]
-    model = (
-        pz.select(model)
-        .at_instances_of(pz.nn.Elementwise)
-        .apply(lambda layer: pz.nn.Elementwise(jax.nn.gelu))
-    )
+    model = pz.select(model).at_instances_of(pz.nn.Elementwise).apply(lambda layer: pz.nn.Elementwise(jax.nn.gelu))
     params, rest = pz.unbind_params(model)[1], pz.unbind_params(model)[0]
     frozen = [p.freeze() for p in params]
     optimizer = optax.adam(1e-2)

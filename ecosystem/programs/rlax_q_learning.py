@@ -37,13 +37,9 @@ def setup():
         trace = jax.vmap(rlax.vtrace_td_error_and_advantage)(
             v[:, :-1], v[:, 1:], rewards, discounts, jnp.ones_like(rewards)
         )
-        returns = jax.vmap(rlax.lambda_returns, in_axes=(0, 0, 0, None))(
-            rewards, discounts, v[:, 1:], 0.8
-        )
+        returns = jax.vmap(rlax.lambda_returns, in_axes=(0, 0, 0, None))(rewards, discounts, v[:, 1:], 0.8)
         return (
-            rlax.l2_loss(td).mean()
-            + rlax.huber_loss(trace.errors).mean()
-            + 0.01 * jnp.mean((returns - v[:, :-1]) ** 2)
+            rlax.l2_loss(td).mean() + rlax.huber_loss(trace.errors).mean() + 0.01 * jnp.mean((returns - v[:, :-1]) ** 2)
         )
 
     @jax.jit

@@ -5,17 +5,7 @@ import jax.numpy as jnp
 from tensorflow_probability.substrates import jax as tfp
 
 tfd, tfb = tfp.distributions, tfp.bijectors
-PACKAGES = (
-    "tfp-nightly",
-    "dm-tree",
-    "decorator",
-    "cloudpickle",
-    "gast",
-    "six",
-    "wrapt",
-    "attrs",
-    "absl-py",
-)
+PACKAGES = ("tfp-nightly", "dm-tree", "decorator", "cloudpickle", "gast", "six", "wrapt", "attrs", "absl-py")
 STEPS = 3
 
 
@@ -27,9 +17,7 @@ def setup():
             tfd.Normal(0.0, 2.0),
             tfd.Normal(0.0, 2.0),
             tfd.HalfNormal(1.0),
-            lambda s, b, a: tfd.Independent(
-                tfd.Normal(a + b * x, s[..., None] if jnp.ndim(s) else s), 1
-            ),
+            lambda s, b, a: tfd.Independent(tfd.Normal(a + b * x, s[..., None] if jnp.ndim(s) else s), 1),
         ]
     )
 

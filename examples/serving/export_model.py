@@ -34,9 +34,7 @@ def step(params, images, labels):
     """The parameters after one step of gradient descent on the mean cross-entropy."""
 
     def loss(params):
-        return -jnp.mean(
-            jnp.take_along_axis(nn.log_softmax(scores(params, images)), labels[:, None], axis=1)
-        )
+        return -jnp.mean(jnp.take_along_axis(nn.log_softmax(scores(params, images)), labels[:, None], axis=1))
 
     return gradix.tree.map(lambda p, g: p - RATE * g, params, gradix.grad(loss)(params))
 
@@ -44,9 +42,7 @@ def step(params, images, labels):
 def train():
     """The trained parameters, and images and labels that were not used in training."""
     pixels, labels = load_digits(return_X_y=True)
-    x, held, y, held_labels = train_test_split(
-        (pixels / 16).astype("f4"), labels.astype("i4"), random_state=0
-    )
+    x, held, y, held_labels = train_test_split((pixels / 16).astype("f4"), labels.astype("i4"), random_state=0)
     keys = random.split(random.key(0), 2)
     params = [
         (random.normal(k, (m, n)) * (2 / m) ** 0.5, jnp.zeros(n))
@@ -65,9 +61,7 @@ def main(path):
     )
     Path(path).write_bytes(program.serialize())
     right = float(np.mean(np.asarray(program.call(images)["digit"]) == labels))
-    print(
-        f"{path}: {Path(path).stat().st_size} bytes, {right:.1%} of {len(labels)} unseen digits read right"
-    )
+    print(f"{path}: {Path(path).stat().st_size} bytes, {right:.1%} of {len(labels)} unseen digits read right")
     print("Try next: python examples/serving/server.py", path)
 
 

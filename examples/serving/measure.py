@@ -66,9 +66,7 @@ def throughput(server, images, seconds):
         while time.perf_counter() - start < seconds:
             server.ask("POST", "/digits", body)
             count += 1
-        print(
-            f"batch {batch:3}: {count * batch / (time.perf_counter() - start):9.0f} images per second"
-        )
+        print(f"batch {batch:3}: {count * batch / (time.perf_counter() - start):9.0f} images per second")
 
 
 def kill_and_restart(model, journal, images, port, jobs=40):
@@ -85,9 +83,7 @@ def kill_and_restart(model, journal, images, port, jobs=40):
             if status == 200:
                 found[job] = answer["digits"][0]
     server.stop()
-    print(
-        f"killed: {len(accepted)} jobs accepted, {answered} answered before, {len(found)} after the restart"
-    )
+    print(f"killed: {len(accepted)} jobs accepted, {answered} answered before, {len(found)} after the restart")
     return [found.get(job) for job in accepted]
 
 
@@ -110,9 +106,7 @@ def main():
         )
         throughput(server, images, options.seconds)
         server.stop()
-        digits = kill_and_restart(
-            options.model, Path(folder) / "killed.sqlite", images, options.port + 1
-        )
+        digits = kill_and_restart(options.model, Path(folder) / "killed.sqlite", images, options.port + 1)
         right = sum(d == want for d, want in zip(digits, labels, strict=False))
         print(f"of those {right} of {len(digits)} are right")
 

@@ -56,14 +56,10 @@ class Journal:
         self.base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self.base.execute("pragma journal_mode = wal")
         self.base.execute("pragma synchronous = full")
-        self.base.execute(
-            "create table if not exists jobs (id integer primary key, images blob not null, answer text)"
-        )
+        self.base.execute("create table if not exists jobs (id integer primary key, images blob not null, answer text)")
 
     def add(self, images):
-        return self.base.execute(
-            "insert into jobs (images) values (?)", (images.tobytes(),)
-        ).lastrowid
+        return self.base.execute("insert into jobs (images) values (?)", (images.tobytes(),)).lastrowid
 
     def waiting(self):
         return self.base.execute(
@@ -93,10 +89,7 @@ class App:
         except ValueError as e:
             status, body = 400, {"error": str(e)}
         text = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(text)).encode()),
-        ]
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": text})
 
@@ -134,8 +127,7 @@ class App:
             self.wake.clear()
             for job, images in self.journal.waiting():
                 self.journal.answer(
-                    job,
-                    json.dumps(self.reader.read(np.frombuffer(images, np.float32).reshape(-1, 64))),
+                    job, json.dumps(self.reader.read(np.frombuffer(images, np.float32).reshape(-1, 64)))
                 )
                 await asyncio.sleep(0)  # lets requests be answered between jobs
             if not self.journal.waiting():

@@ -68,9 +68,7 @@ def stand_in(wrapper, function) -> None:
     """
     functools.update_wrapper(wrapper, function, updated=())
     own = type(wrapper)
-    wrapper.__dict__.update(
-        {k: v for k, v in getattr(function, "__dict__", {}).items() if not hasattr(own, k)}
-    )
+    wrapper.__dict__.update({k: v for k, v in getattr(function, "__dict__", {}).items() if not hasattr(own, k)})
 
 
 def named_as(function) -> Callable[[Callable], Callable]:
@@ -118,9 +116,7 @@ def hollow(function: Any, depth: int = 8) -> Callable:
         return _without_captures(function, function.__name__)
     if kind is functools.partial:
         given = [_nobody] * len(function.args)
-        return functools.partial(
-            hollow(function.func, depth), *given, **dict.fromkeys(function.keywords)
-        )
+        return functools.partial(hollow(function.func, depth), *given, **dict.fromkeys(function.keywords))
     call = kind.__dict__.get("__call__")
     if type(call) is FunctionType and not isinstance(function, type):
         return types.MethodType(_without_captures(call, name_of(function)), _nobody)
@@ -254,8 +250,7 @@ def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
     for name in names:
         if name not in sig.parameters and not has_kwargs:
             raise ValueError(
-                f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: "
-                f"{sig}."
+                f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: {sig}."
             )
     if not has_varargs:
         nums = tuple([n % len(positional) for n in nums])

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradix._api.placing import (
-    as_sharding,
-    placed,
-)
+from gradix._api.placing import as_sharding, placed
 from gradix._base.errors import UnexpectedTracerError
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
@@ -60,8 +57,7 @@ def make_array_from_single_device_arrays(
     shape = tuple(shape)
     if not isinstance(arrays, Sequence):
         raise TypeError(
-            "make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
-            f"{type(arrays)}."
+            f"make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got {type(arrays)}."
         )
     if any(isinstance(a, Tracer) for a in arrays):
         raise ValueError(
@@ -75,8 +71,7 @@ def make_array_from_single_device_arrays(
         )
     if not arrays and dtype is None:
         raise ValueError(
-            "make_array_from_single_device_arrays needs dtype= where this process has no part of "
-            "the array."
+            "make_array_from_single_device_arrays needs dtype= where this process has no part of the array."
         )
     kind = arrays[0].aval.dtype if arrays else np.dtype(dtype)
     if dtype is not None and np.dtype(dtype) != kind:
@@ -111,10 +106,7 @@ def make_array_from_single_device_arrays(
 
 
 def make_array_from_callback(
-    shape: Sequence[int],
-    sharding: Sharding,
-    data_callback: Callable,
-    dtype: DTypeLike | None = None,
+    shape: Sequence[int], sharding: Sharding, data_callback: Callable, dtype: DTypeLike | None = None
 ) -> Array:
     """Make an array over several devices from parts that a function returns.
 
@@ -194,10 +186,7 @@ def make_array_from_process_local_data(
         else:
             shapes = [tuple(s) for s in tree.flatten_up_to(global_shape)]
         return tree.unflatten(
-            [
-                make_array_from_process_local_data(s, x, g)
-                for s, x, g in zip(shardings, leaves, shapes)
-            ]
+            [make_array_from_process_local_data(s, x, g) for s, x, g in zip(shardings, leaves, shapes)]
         )
     sharding, local = as_sharding(sharding), np.asarray(local_data)
     shape = _global_shape(sharding, local.shape, global_shape)
@@ -216,9 +205,7 @@ def make_array_from_process_local_data(
         )
 
     def part(index):
-        own = [
-            slice(i.indices(n)[0] - a, i.indices(n)[1] - a) for i, n, a in zip(index, shape, starts)
-        ]
+        own = [slice(i.indices(n)[0] - a, i.indices(n)[1] - a) for i, n, a in zip(index, shape, starts)]
         return host_array(local[tuple(own)])
 
     return make_array_from_callback(shape, sharding, part)
@@ -238,16 +225,9 @@ def _global_shape(sharding, local: tuple, given) -> tuple:
     if coordinates is None:
         return local
     here = sharding.addressable_devices
-    own = [
-        c for d, c in zip(assignment_of(sharding), coordinates(len(local)).tolist()) if d in here
-    ]
+    own = [c for d, c in zip(assignment_of(sharding), coordinates(len(local)).tolist()) if d in here]
     mine = [len({c[k] for c in own}) for k in range(len(local))]
-    return tuple(
-        [
-            n * count // have if g is None else g
-            for n, count, have, g in zip(local, counts, mine, given)
-        ]
-    )
+    return tuple([n * count // have if g is None else g for n, count, have, g in zip(local, counts, mine, given)])
 
 
 def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
@@ -294,7 +274,6 @@ def device_put_replicated(x: Any, devices: Sequence) -> Array:
     """
     if not isinstance(devices, Sequence) or not devices:
         raise ValueError(
-            f"`devices` argument to `device_put_replicated` must be a non-empty sequence; got "
-            f"{devices!r}."
+            f"`devices` argument to `device_put_replicated` must be a non-empty sequence; got {devices!r}."
         )
     return device_put_sharded([x] * len(devices), devices)

@@ -73,9 +73,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     def close(outs, out_tree):
         if len(outs) != len(leaves):
-            raise ValueError(
-                f"associative_scan: fn must return the leaves of its arguments, {tree}, got {out_tree}."
-            )
+            raise ValueError(f"associative_scan: fn must return the leaves of its arguments, {tree}, got {out_tree}.")
         return arrays("associative_scan", outs, tree, "the output of fn ")
 
     both = positional(treedef_tuple((tree, tree)))
@@ -102,9 +100,7 @@ def _prefixes(combine, xs, axis: int) -> list:
     n = xs[0].aval.shape[axis]
     if n < 2:
         return xs
-    odd = _prefixes(
-        combine, combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2)), axis
-    )
+    odd = _prefixes(combine, combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2)), axis)
     before = _every(odd, axis, 0, odd[0].aval.shape[axis] - 1, 1) if n % 2 == 0 else odd
     even = combine(before, _every(xs, axis, 2, n, 2))
     even = [concatenate([first, e], axis) for first, e in zip(_every(xs, axis, 0, 1, 1), even)]
@@ -127,10 +123,7 @@ def _doubled(combine, xs, axis: int) -> list:
     def step(d, *xs):
         places = ge(broadcasted_iota(np.int32, (n,), 0), d)
         joined = combine([before(x, d) for x in xs], list(xs))
-        return [
-            select(broadcast_in_dim(places, x.aval.shape, (axis,)), y, x)
-            for x, y in zip(xs, joined)
-        ]
+        return [select(broadcast_in_dim(places, x.aval.shape, (axis,)), y, x) for x, y in zip(xs, joined)]
 
     def body(xs, d):
         return cond(lt(d, size), step, lambda d, *xs: list(xs), d, *xs), None

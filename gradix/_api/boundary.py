@@ -20,14 +20,7 @@ import numpy as np
 from gradix._api.structs import ShapeDtypeStruct, typed
 from gradix._base.config import state as _options
 from gradix._base.lazy import lazy_module
-from gradix._base.tree import (
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_map,
-    tree_structure,
-    treedef_tuple,
-)
+from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, treedef_tuple
 from gradix._control.program_interning import interned, key_of
 from gradix._core.array import ArrayImpl, as_array, check_number, without_value
 from gradix._core.aval import seen
@@ -164,9 +157,7 @@ def results(names: DebugInfo, leaves, tree) -> list[Array]:
         TypeError: a leaf is not an array; the message names its path.
         OverflowError: a leaf is an int that does not fit into its dtype.
     """
-    return [
-        x if isinstance(x, Array) else _result(names, i, leaves, tree) for i, x in enumerate(leaves)
-    ]
+    return [x if isinstance(x, Array) else _result(names, i, leaves, tree) for i, x in enumerate(leaves)]
 
 
 def _result(names: DebugInfo, index: int, leaves, tree) -> Array:
@@ -329,9 +320,7 @@ class Flat:
         n = self.out_tree.num_leaves
         tree, leaves, are_traced = self.aux
         rest = iter(outs[n:])
-        return outs[:n], tree.unflatten(
-            [next(rest) if t else x for x, t in zip(leaves, are_traced)]
-        )
+        return outs[:n], tree.unflatten([next(rest) if t else x for x, t in zip(leaves, are_traced)])
 
     def stage(self, avals) -> tuple[Jaxpr, list]:
         """The program for operands of these types, and the values of its constants."""
@@ -346,9 +335,7 @@ class Flat:
         """As `stage`, for a function that may use mutable arrays from outside."""
         return stage_with_refs(self, avals, self.names)
 
-    def stage_call(
-        self, avals, inside: dict[int, Ref]
-    ) -> tuple[Jaxpr, list, list[LocalRef], list[Restructured]]:
+    def stage_call(self, avals, inside: dict[int, Ref]) -> tuple[Jaxpr, list, list[LocalRef], list[Restructured]]:
         """As `stage_with_refs`, for a whole call; also returns what it does to values of libraries.
 
         Args:

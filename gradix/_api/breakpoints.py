@@ -106,9 +106,7 @@ class CommandLineDebugger(cmd.Cmd):
         rows = ["Traceback:"]
         for frame in reversed(self.frames):
             text = linecache.getline(frame.file, frame.line, frame.globals).strip()
-            rows.append(
-                f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {text}'
-            )
+            rows.append(f'  File "{frame.file}", line {frame.line}, in {frame.function}\n    {text}')
         self._tell("\n".join(rows))
 
     def do_up(self, _: str) -> None:
@@ -188,9 +186,7 @@ def breakpoint(
     """
     name = "cli" if backend is None else backend
     if name not in _DEBUGGERS:
-        raise ValueError(
-            f"debug.breakpoint has no debugger {backend!r}. Write one of {sorted(_DEBUGGERS)}."
-        )
+        raise ValueError(f"debug.breakpoint has no debugger {backend!r}. Write one of {sorted(_DEBUGGERS)}.")
     if ordered and token is not None:
         raise ValueError(
             "debug.breakpoint got both ordered=True and a token. Leave out one of them: a token "
@@ -244,13 +240,7 @@ def _frames(frame: FrameType | None, filter_frames: bool) -> list[Frame]:
         code = frame.f_code
         if not (filter_frames and source.is_inside(code.co_filename)):
             found.append(
-                Frame(
-                    code.co_filename,
-                    frame.f_lineno,
-                    code.co_qualname,
-                    dict(frame.f_locals),
-                    frame.f_globals,
-                )
+                Frame(code.co_filename, frame.f_lineno, code.co_qualname, dict(frame.f_locals), frame.f_globals)
             )
         frame = frame.f_back
     return found

@@ -23,14 +23,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import bind
 
 _logger = logging.getLogger("gradix.debug")
-_METHODS = (
-    None,
-    "sequential",
-    "sequential_unrolled",
-    "expand_dims",
-    "broadcast_all",
-    "legacy_vectorized",
-)
+_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
 class Told:
@@ -51,9 +44,7 @@ def _same_but_for_lists(one, other) -> bool:
     if plain or type(one) is type(other) is dict:
         if len(one) != len(other) or (not plain and one.keys() != other.keys()):
             return False
-        return all(
-            _same_but_for_lists(one[k], other[k]) for k in (range(len(one)) if plain else one)
-        )
+        return all(_same_but_for_lists(one[k], other[k]) for k in (range(len(one)) if plain else one))
     return flatten(one)[1] == flatten(other)[1]
 
 
@@ -74,9 +65,7 @@ def _flat_callback(callback, tree, out_tree, result_avals, name: str):
                 raise
             _logger.error("jax.%s failed", name, exc_info=error)
             text = "".join(traceback.format_exception(error))
-            raise JaxRuntimeError(
-                f"INTERNAL: CpuCallback error calling callback: {text}"
-            ) from error
+            raise JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}") from error
         if out_tree is None:
             return []
         leaves, got = flatten(outs)
@@ -84,9 +73,7 @@ def _flat_callback(callback, tree, out_tree, result_avals, name: str):
             unequal = "\n".join(
                 [
                     f"  at result{keystr(path)}: declared {want}, returned {have}"
-                    for path, want, have, _ in equality_errors(
-                        out_tree.unflatten(result_avals), outs
-                    )
+                    for path, want, have, _ in equality_errors(out_tree.unflatten(result_avals), outs)
                 ]
             )
             raise CallbackResultError(
@@ -158,15 +145,7 @@ def pure_callback(
     if vmap_method not in _METHODS:
         raise ValueError(f"vmap_method must be one of {_METHODS}, got {vmap_method!r}.")
     method = "sequential" if vmap_method == "sequential_unrolled" else vmap_method
-    return _call(
-        pure_callback_p,
-        callback,
-        result_shape_dtypes,
-        args,
-        kwargs,
-        sharding=sharding,
-        vmap_method=method,
-    )
+    return _call(pure_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, vmap_method=method)
 
 
 @boundary
@@ -200,15 +179,7 @@ def io_callback(
         >>> seen
         [1.5]
     """
-    return _call(
-        io_callback_p,
-        callback,
-        result_shape_dtypes,
-        args,
-        kwargs,
-        sharding=sharding,
-        ordered=ordered,
-    )
+    return _call(io_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, ordered=ordered)
 
 
 def debug_callback(
@@ -255,9 +226,7 @@ def _check_alone(name: str, args, kwargs) -> None:
 
 def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool) -> None:
     if not callable(callback):
-        raise TypeError(
-            f"debug.callback expects a function as its first argument, got {callback!r}."
-        )
+        raise TypeError(f"debug.callback expects a function as its first argument, got {callback!r}.")
     leaves, tree = flatten((args, kwargs))
     is_array = [_is_array(x) for x in leaves]
     values = [as_array(x) for x, a in zip(leaves, is_array) if a]
@@ -285,9 +254,7 @@ class _Formatter(string.Formatter):
     """Raises where a format string does not use an argument."""
 
     def check_unused_args(self, used_args, args, kwargs):
-        unused = [i for i in range(len(args)) if i not in used_args] + [
-            k for k in kwargs if k not in used_args
-        ]
+        unused = [i for i in range(len(args)) if i not in used_args] + [k for k in kwargs if k not in used_args]
         if unused:
             raise ValueError(
                 f"Unused arguments to debug.print: {unused}. Name each in the format string, as {{}} or "
@@ -327,9 +294,7 @@ def debug_print(
     """
     if fmt is None:
         _check_alone("debug.print", args, kwargs)
-        return lambda fmt, *args, **kwargs: _debug_print(
-            fmt, args, kwargs, ordered, skip_format_check
-        )
+        return lambda fmt, *args, **kwargs: _debug_print(fmt, args, kwargs, ordered, skip_format_check)
     return _debug_print(fmt, args, kwargs, ordered, skip_format_check)
 
 
@@ -356,9 +321,7 @@ def debug_log(
     """
     if fmt is None:
         _check_alone("debug.log", args, kwargs)
-        return lambda fmt, *args, **kwargs: _debug_print(
-            fmt, args, kwargs, ordered, skip_format_check, _logger.info
-        )
+        return lambda fmt, *args, **kwargs: _debug_print(fmt, args, kwargs, ordered, skip_format_check, _logger.info)
     return _debug_print(fmt, args, kwargs, ordered, skip_format_check, _logger.info)
 
 
@@ -366,9 +329,7 @@ def _debug_print(
     fmt, args: tuple, kwargs: dict, ordered: bool, skip_format_check: bool, tell: Callable = print
 ) -> None:
     if not isinstance(fmt, str):
-        raise TypeError(
-            f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}."
-        )
+        raise TypeError(f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}.")
     if not skip_format_check:
         _check_format(fmt, args, kwargs)
 

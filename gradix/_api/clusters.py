@@ -41,10 +41,7 @@ def variables() -> Found:
     port = _first("JAX_COORDINATOR_PORT")
     if address is not None and ":" not in address and port is not None:
         address = f"{address}:{port}"
-    count, rank = (
-        _first("GRADIX_NUM_PROCESSES", "JAX_NUM_PROCESSES"),
-        _first("GRADIX_PROCESS_ID", "JAX_PROCESS_ID"),
-    )
+    count, rank = (_first("GRADIX_NUM_PROCESSES", "JAX_NUM_PROCESSES"), _first("GRADIX_PROCESS_ID", "JAX_PROCESS_ID"))
     ids = _first("GRADIX_LOCAL_DEVICE_IDS", "JAX_LOCAL_DEVICE_IDS")
     return Found(
         "environment",
@@ -57,26 +54,17 @@ def variables() -> Found:
 
 def _asked_number(name: str, text: str | None) -> int | None:
     if text is not None and not text.strip().isdigit():
-        raise ValueError(
-            f"The environment variable GRADIX_{name}, or JAX_{name}, must be a number; got {text!r}."
-        )
+        raise ValueError(f"The environment variable GRADIX_{name}, or JAX_{name}, must be a number; got {text!r}.")
     return int(text) if text is not None else None
 
 
 def slurm() -> Found:
     """A job step of SLURM; the port depends on the job's number, so jobs on one host differ."""
-    job, nodes = (
-        _number("SLURM_JOB_ID"),
-        _first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"),
-    )
+    job, nodes = (_number("SLURM_JOB_ID"), _first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"))
     address = f"{first_host(nodes)}:{job % 4096 + 61440}" if nodes and job is not None else None
     local = _number("SLURM_LOCALID")
     return Found(
-        "slurm",
-        address,
-        _number("SLURM_NTASKS"),
-        _number("SLURM_PROCID"),
-        None if local is None else (local,),
+        "slurm", address, _number("SLURM_NTASKS"), _number("SLURM_PROCID"), None if local is None else (local,)
     )
 
 
@@ -112,10 +100,7 @@ def kubernetes() -> Found:
     name, job = _first("JOBSET_NAME"), _first("REPLICATED_JOB_NAME")
     address = f"{name}-{job}-0-0.{name}:8476" if name and job else None
     return Found(
-        "k8s",
-        address,
-        _number("JOBSET_NUM_PROCESSES") or _number("NUM_PROCESSES"),
-        _number("JOB_COMPLETION_INDEX"),
+        "k8s", address, _number("JOBSET_NUM_PROCESSES") or _number("NUM_PROCESSES"), _number("JOB_COMPLETION_INDEX")
     )
 
 
@@ -123,9 +108,7 @@ def gke() -> Found:
     """A worker of a Google node pool, whose environment holds the names of all workers."""
     hosts = _first("TPU_WORKER_HOSTNAMES")
     names = hosts.split(",") if hosts else []
-    return Found(
-        "gke", f"{names[0]}:8476" if names else None, len(names) or None, _number("TPU_WORKER_ID")
-    )
+    return Found("gke", f"{names[0]}:8476" if names else None, len(names) or None, _number("TPU_WORKER_ID"))
 
 
 def mpi4py() -> Found:
@@ -141,13 +124,7 @@ def mpi4py() -> Found:
     return Found("mpi4py", address, world.Get_size(), world.Get_rank(), (local,))
 
 
-SOURCES = {
-    "environment": variables,
-    "slurm": slurm,
-    "ompi": open_mpi,
-    "k8s": kubernetes,
-    "gke": gke,
-}
+SOURCES = {"environment": variables, "slurm": slurm, "ompi": open_mpi, "k8s": kubernetes, "gke": gke}
 BY_NAME = {"mpi4py": mpi4py}
 
 
@@ -160,8 +137,7 @@ def detected(method: str | None) -> tuple[Found | None, list[Found]]:
     known = {**SOURCES, **BY_NAME}
     if method is not None and method not in known and method != "deactivate":
         raise ValueError(
-            f"cluster_detection_method={method!r} is not known; there are {', '.join(known)} and "
-            "'deactivate'."
+            f"cluster_detection_method={method!r} is not known; there are {', '.join(known)} and 'deactivate'."
         )
     names = [] if method == "deactivate" else [method] if method is not None else list(SOURCES)
     found = [known[n]() for n in names]
@@ -173,6 +149,4 @@ def table(found: list[Found]) -> str:
     rows: list[tuple[Any, ...]] = [("source", "coordinator_address", "num_processes", "process_id")]
     rows += [tuple(["-" if v is None else v for v in f[:4]]) for f in found]
     widths = [max(len(str(r[i])) for r in rows) for i in range(4)]
-    return "\n".join(
-        ["  " + "  ".join([str(v).ljust(w) for v, w in zip(r, widths)]).rstrip() for r in rows]
-    )
+    return "\n".join(["  " + "  ".join([str(v).ljust(w) for v, w in zip(r, widths)]).rstrip() for r in rows])

@@ -47,13 +47,10 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         Array(0., dtype=float32, weak_type=True)
     """
     if not callable(decomposition):
-        raise TypeError(
-            f"composite expects a function as its first argument, got {decomposition!r}."
-        )
+        raise TypeError(f"composite expects a function as its first argument, got {decomposition!r}.")
     if not isinstance(name, str):
         raise TypeError(
-            f"composite expects a name such as 'mylib.softmax', got {name!r} of type "
-            f"{type(name).__name__}."
+            f"composite expects a name such as 'mylib.softmax', got {name!r} of type {type(name).__name__}."
         )
     version = index(version)
 
@@ -69,9 +66,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
             return flat.out_tree.unflatten(outs)
         jaxpr, consts = flat.stage_open([x.aval for x in leaves])
         outs = bind(
-            composite_p,
-            [*consts, *leaves],
-            {"jaxpr": jaxpr, "name": name, "version": version, "attributes": text},
+            composite_p, [*consts, *leaves], {"jaxpr": jaxpr, "name": name, "version": version, "attributes": text}
         )
         return flat.out_tree.unflatten(outs)
 

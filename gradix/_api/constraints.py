@@ -80,12 +80,7 @@ def _apply(name: str, prim, x, given):
     if prim is reshard_p:
         sharding = of_rank(sharding, x.aval.ndim)
     mesh = getattr(sharding, "mesh", None)
-    if (
-        prim is sharding_constraint_p
-        and mesh is not None
-        and mesh.axis_names
-        and mesh.are_all_axes_explicit
-    ):
+    if prim is sharding_constraint_p and mesh is not None and mesh.axis_names and mesh.are_all_axes_explicit:
         have, want = entries(x.aval), explicit_entries(sharding, x.aval.ndim)
         if have != want:
             raise AssertionError(
@@ -120,9 +115,7 @@ def _checked(name: str, x, sharding) -> Sharding:
             f"One of {name} arguments got sharding None which is not allowed. Pass "
             "gradix.sharding.Sharding instances, or leave the call out if any sharding will do."
         )
-    if isinstance(sharding, PartitionSpec) and (
-        _options.gradix_mesh is None or not _options.gradix_mesh.axis_names
-    ):
+    if isinstance(sharding, PartitionSpec) and (_options.gradix_mesh is None or not _options.gradix_mesh.axis_names):
         raise RuntimeError(
             f"{name} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
             f"shardings, got {sharding}. You can define a context mesh via `gradix.set_mesh(mesh)`. "
@@ -138,9 +131,7 @@ def _checked(name: str, x, sharding) -> Sharding:
     try:
         found.check_compatible_aval(x.aval.shape)
     except ValueError as e:
-        raise ValueError(
-            f"One of {name} arguments is incompatible with its sharding annotation {found}: {e}"
-        ) from None
+        raise ValueError(f"One of {name} arguments is incompatible with its sharding annotation {found}: {e}") from None
     if not isinstance(x, Tracer):  # within a program the compiler pads what does not divide evenly
         found.shard_shape(x.aval.shape)
     return found
@@ -183,8 +174,7 @@ def shard_alike(x: Any, y: Any) -> Any:
     x, y = as_array(x), as_array(y)
     if x.aval.shape != y.aval.shape:
         raise ValueError(
-            f"Leaves should have the same shape: shard_alike got shapes {x.aval.shape} and "
-            f"{y.aval.shape}."
+            f"Leaves should have the same shape: shard_alike got shapes {x.aval.shape} and {y.aval.shape}."
         )
     return tuple(bind(shard_alike_p, (x, y), {}))
 

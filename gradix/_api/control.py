@@ -76,12 +76,7 @@ def cond(
         `lax.select`.
     """
     try:
-        if (
-            len(operands) == 2
-            and callable(false_fun)
-            and callable(operands[1])
-            and not callable(true_fun)
-        ):
+        if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
             return _paired(pred, true_fun, false_fun, *operands)
         if not (callable(true_fun) and callable(false_fun)):
             raise TypeError(
@@ -95,9 +90,7 @@ def cond(
                 return (true_fun if bool(np.asarray(index)) else false_fun)(*with_arrays(operands))
             if _values.known(index):
                 return _values.branch(index, (false_fun, true_fun), with_arrays(operands))
-        return branches_on(
-            index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0)
-        )
+        return branches_on(index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0))
     except Exception as error:
         filter_frames(error)
         raise
@@ -105,20 +98,10 @@ def cond(
 
 def _paired(pred, true_operand, true_fun, false_operand, false_fun):
     """The old form, in which each branch has an operand of its own."""
-    return cond(
-        pred,
-        lambda ops: true_fun(ops[0]),
-        lambda ops: false_fun(ops[1]),
-        (true_operand, false_operand),
-    )
+    return cond(pred, lambda ops: true_fun(ops[0]), lambda ops: false_fun(ops[1]), (true_operand, false_operand))
 
 
-def switch(
-    index: ArrayLike,
-    branches: Sequence[Callable[..., T]],
-    *operands: Any,
-    operand: Any = _NOT_GIVEN,
-) -> T:
+def switch(index: ArrayLike, branches: Sequence[Callable[..., T]], *operands: Any, operand: Any = _NOT_GIVEN) -> T:
     """`branches[index](*operands)`, with the index clamped to the branches; only that one is run.
 
     Args:
@@ -181,9 +164,7 @@ def _operands(operands, operand) -> tuple:
 def _truth(pred) -> Array:
     """A predicate as 0 or 1 of dtype int32."""
     if pred is None:
-        raise TypeError(
-            "cond predicate is None. Pass a boolean scalar; to test for None use Python's `if`."
-        )
+        raise TypeError("cond predicate is None. Pass a boolean scalar; to test for None use Python's `if`.")
     scalar = _scalar("Pred must be a scalar", pred)
     if scalar.dtype == _BOOL and type(pred) is not ArrayImpl and not isinstance(scalar, Tracer):
         return as_array(np.int32(bool(pred)))
@@ -242,9 +223,7 @@ def branches_on(index, functions, operands, what: str, names, order):
     flat_of = {i: flat_body(what, f, tree, others=held) for i, f in distinct.items()}
     avals = [x.aval for x in leaves]
     traced = {
-        i: flat.stage_with_refs(avals)
-        if held
-        else _sharing.stage_shared(distinct[i], flat, avals, ("branch", tree))
+        i: flat.stage_with_refs(avals) if held else _sharing.stage_shared(distinct[i], flat, avals, ("branch", tree))
         for i, flat in flat_of.items()
     }
     sealing = None
@@ -291,9 +270,7 @@ def _joined(staged) -> tuple[list[ClosedJaxpr], list]:
     for jaxpr, consts in staged:
         own = {id(c): v for c, v in zip(consts, jaxpr.constvars)}
         invars = [own.get(i) or Var(c.aval) for i, c in union.items()]
-        whole = Jaxpr(
-            [], [*invars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info
-        )
+        whole = Jaxpr([], [*invars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         branches.append(interned(ClosedJaxpr(whole, ())))
     return branches, list(union.values())
 

@@ -23,12 +23,7 @@ from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import to_axis
 from gradix._runtime import xla_mlir
 from gradix._runtime.program import lower
-from gradix._stablehlo.sharding_rules import (
-    SdyShardingRule,
-    ShapedRule,
-    shaped,
-    str_to_sdy_sharding_rule,
-)
+from gradix._stablehlo.sharding_rules import SdyShardingRule, ShapedRule, shaped, str_to_sdy_sharding_rule
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.staging import stage_closed
 
@@ -134,9 +129,7 @@ class custom_partitioning:
             sharding_rule = str_to_sdy_sharding_rule(sharding_rule, **kinds)
         elif infer_sharding_from_operands is not None or propagate_user_sharding is not None:
             sharding_rule = _missing_rule
-        self._definition = _Definition(
-            partition, sharding_rule, bool(decode_shardings), name_of(self.fun)
-        )
+        self._definition = _Definition(partition, sharding_rule, bool(decode_shardings), name_of(self.fun))
         self._compiled = jit(self._run, static_argnums=self.static_argnums)
 
     def __call__(self, *args, **kwargs):
@@ -189,11 +182,7 @@ class custom_partitioning:
             )
         closed = ClosedJaxpr(jaxpr, consts)
         partitioner = _Partitioner(self._definition, statics, closed, tree, flat.out_tree)
-        outs = bind(
-            custom_partitioning_p,
-            xs,
-            {"jaxpr": closed, "name": name, "partitioner": partitioner},
-        )
+        outs = bind(custom_partitioning_p, xs, {"jaxpr": closed, "name": name, "partitioner": partitioner})
         return flat.out_tree.unflatten(outs)
 
 
@@ -279,15 +268,12 @@ class _Partitioner:
         found = d.partition(*self.statics, mesh, args, results)
         if not isinstance(found, (tuple, list)) or len(found) != 4:
             raise TypeError(
-                f"partition of {self} must return (mesh, function, result_shardings, arg_shardings), got "
-                f"{found!r}."
+                f"partition of {self} must return (mesh, function, result_shardings, arg_shardings), got {found!r}."
             )
         own_mesh, function, wanted_outs, wanted_ins = found
         own_mesh = mesh if own_mesh is None else own_mesh
         if not isinstance(own_mesh, Mesh):
-            raise TypeError(
-                f"partition of {self} must return a Mesh first, as it was given; got {own_mesh!r}."
-            )
+            raise TypeError(f"partition of {self} must return a Mesh first, as it was given; got {own_mesh!r}.")
         if not isinstance(wanted_ins, tuple):
             raise ValueError(
                 f"Expected tuple, got {wanted_ins}: partition of {self} returns a tuple with the shardings of "
@@ -304,9 +290,7 @@ class _Partitioner:
     def _shardings(self, what: str, tree, given, devices) -> list[Sharding]:
         leaves, own = flatten(given, lambda s: s is None or isinstance(s, Sharding))
         if own != tree:
-            raise ValueError(
-                f"partition of {self} must return {what} as a tree of shardings like {tree}, got {own}."
-            )
+            raise ValueError(f"partition of {self} must return {what} as a tree of shardings like {tree}, got {own}.")
         for path, s in tree_flatten_with_path(given, lambda s: s is None)[0]:
             if not isinstance(s, Sharding):
                 raise ValueError(
@@ -341,10 +325,7 @@ class _Batched(_Partitioner):
         found = self.inner.divide(
             mesh,
             devices,
-            [
-                _without_lead(s, a) if m else s
-                for s, a, m in zip(in_shardings, self.in_avals, self.mapped)
-            ],
+            [_without_lead(s, a) if m else s for s, a, m in zip(in_shardings, self.in_avals, self.mapped)],
             [_without_lead(s, a) for s, a in zip(out_shardings, self.out_avals)],
         )
         answered = [*found.in_shardings, *found.out_shardings]
@@ -395,11 +376,7 @@ def _in_full(sharding: Sharding, ndim: int) -> Sharding:
 
 
 def _leads(sharding) -> bool:
-    return (
-        isinstance(sharding, NamedSharding)
-        and bool(sharding.spec)
-        and bool(axes_of(sharding.spec[0]))
-    )
+    return isinstance(sharding, NamedSharding) and bool(sharding.spec) and bool(axes_of(sharding.spec[0]))
 
 
 def _without_lead(sharding: Any, aval) -> Sharding:

@@ -54,9 +54,7 @@ def devices(backend: str | None = None) -> list:
     )
 
 
-def local_devices(
-    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
-) -> list:
+def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list:
     """The devices of one process, by default this one.
 
     Args:
@@ -76,9 +74,7 @@ def local_devices(
     if wanted is None:
         wanted = xla.client().process_index()
     elif wanted not in process_indices(backend):
-        raise ValueError(
-            f"Unknown process_index {wanted}; the processes are {process_indices(backend)}."
-        )
+        raise ValueError(f"Unknown process_index {wanted}; the processes are {process_indices(backend)}.")
     return [d for d in devices(backend) if d.process_index == wanted]
 
 
@@ -193,8 +189,7 @@ def _change_cpu_devices(count: int | None) -> None:
         return
     if process_count() > 1:
         raise RuntimeError(
-            "jax_num_cpu_devices cannot change once processes have joined; set it before "
-            "distributed.initialize()."
+            "jax_num_cpu_devices cannot change once processes have joined; set it before distributed.initialize()."
         )
     give_up_devices(f"jax_num_cpu_devices cannot change to {count} under")
 
@@ -213,16 +208,10 @@ def give_up_devices(what: str) -> None:
     if not xla.is_started():
         return
     gc.collect()
-    arrays = [
-        x
-        for x in gc.get_objects()
-        if type(x) is ArrayImpl and getattr(x, "_buffer", None) is not None
-    ]
+    arrays = [x for x in gc.get_objects() if type(x) is ArrayImpl and getattr(x, "_buffer", None) is not None]
     held = [x for x in arrays if x.aval.place is not None and not x.is_deleted()]
     if held:
-        shown = "; ".join(
-            [f"{x.aval.str_short()} on {sorted([d.id for d in x.devices()])}" for x in held[:5]]
-        )
+        shown = "; ".join([f"{x.aval.str_short()} on {sorted([d.id for d in x.devices()])}" for x in held[:5]])
         raise RuntimeError(
             f"{what} arrays that lie on the {len(xla.local_devices())} devices there are: {shown}"
             f"{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them with x.delete(), or "

@@ -90,20 +90,14 @@ def initialize(
             )
         state.num_processes, state.process_id = 1, 0
         return
-    for name, value in (
-        ("coordinator_address", address),
-        ("num_processes", count),
-        ("process_id", rank),
-    ):
+    for name, value in (("coordinator_address", address), ("num_processes", count), ("process_id", rank)):
         if value is None:
             raise ValueError(
                 f"{name} should be defined: it was neither given nor found in the environment.\n{table(found)}"
             )
     assert address is not None and count is not None and rank is not None
     if not 0 <= rank < count:
-        raise ValueError(
-            f"process_id={rank} must be at least 0 and less than num_processes={count}."
-        )
+        raise ValueError(f"process_id={rank} must be at least 0 and less than num_processes={count}.")
     if ":" not in address:
         raise ValueError(f"coordinator_address needs a port, as {address}:1234; got {address!r}.")
     port = port_number(f"coordinator_address={address!r}", address.rpartition(":")[2])
@@ -131,12 +125,7 @@ def initialize(
             f"{address}, after {time.monotonic() - start:.0f} s. Are all of them started, with this address "
             f"and number? {str(e).splitlines()[0]}"
         ) from None
-    state.joined, state.num_processes, state.process_id, state.coordinator_address = (
-        joined,
-        count,
-        rank,
-        address,
-    )
+    state.joined, state.num_processes, state.process_id, state.coordinator_address = (joined, count, rank, address)
     _watch_for_failure()
     atexit.register(_leave)
 

@@ -126,9 +126,7 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
         names = _named("auto_axes", axes, mesh)
 
         def inside(args, kwargs):
-            args, kwargs = tree_map(
-                lambda x: _free(as_array(x), names) if isinstance(x, Array) else x, (args, kwargs)
-            )
+            args, kwargs = tree_map(lambda x: _free(as_array(x), names) if isinstance(x, Array) else x, (args, kwargs))
             with _axis_types(mesh, names, AxisType.Auto):
                 out = f(*args, **kwargs)
             return reshard(out, _on_mesh(wanted, mesh))
@@ -139,9 +137,7 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
     return automatic
 
 
-def explicit_axes(
-    f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
-) -> Any:
+def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
     """`f`, within which types show how arrays are divided over mesh axes that are `Auto` outside.
 
     Args:
@@ -186,9 +182,7 @@ def explicit_axes(
 
         def inside(args, kwargs):
             with _axis_types(mesh, names, AxisType.Explicit) as inner:
-                specs = (
-                    wanted if isinstance(wanted, (PartitionSpec, NamedSharding)) else tuple(wanted)
-                )
+                specs = wanted if isinstance(wanted, (PartitionSpec, NamedSharding)) else tuple(wanted)
                 out = f(*reshard(args, _on_mesh(specs, inner)), **kwargs)
                 return tree_map(lambda x: _free(as_array(x), names), out)
 

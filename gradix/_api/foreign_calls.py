@@ -72,9 +72,7 @@ def ffi_call(
         True
     """
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise ValueError(
-            f"vmap_method must be one of {[*VMAP_METHODS, None]}, got {vmap_method!r}."
-        )
+        raise ValueError(f"vmap_method must be one of {[*VMAP_METHODS, None]}, got {vmap_method!r}.")
     is_several = isinstance(result_shape_dtypes, Sequence)
     wanted = list(result_shape_dtypes) if is_several else [result_shape_dtypes]
     avals = tuple([_aval(i, x) for i, x in enumerate(wanted)])
@@ -130,9 +128,7 @@ def _layouts(name: str, given: Sequence[FfiLayoutOptions] | None, values) -> tup
     if given is None:
         given = [None] * len(values)
     if len(given) != len(values):
-        raise ValueError(
-            f"ffi_call: {name} has {len(given)} entries for {len(values)} arrays; give one for each."
-        )
+        raise ValueError(f"ffi_call: {name} has {len(given)} entries for {len(values)} arrays; give one for each.")
     out = []
     for i, (order, x) in enumerate(zip(given, values)):
         ndim = len(x.shape)

@@ -436,12 +436,7 @@ def told(before: dict[Box, tuple], inside: dict[int, Ref]) -> list[Restructured]
     """What a function that was traced does to boxes, whose states before are given."""
     place = {id(r): i for i, r in inside.items()}
     return [
-        Restructured(
-            place.get(id(box.handle), box),
-            old[0],
-            box.qdd,
-            [place.get(id(r), r) for r in box.refs],
-        )
+        Restructured(place.get(id(box.handle), box), old[0], box.qdd, [place.get(id(r), r) for r in box.refs])
         for box, old in before.items()
     ]
 
@@ -458,14 +453,7 @@ def restructure(changes: list[Restructured], leaves, parts: dict[int, Any]) -> N
         box = leaves[source].box if isinstance(source, int) else source
         box.restructure(
             qdd,
-            [
-                leaves[r].read()
-                if isinstance(r, int)
-                else parts[id(r)]
-                if id(r) in parts
-                else r.read()
-                for r in refs
-            ],
+            [leaves[r].read() if isinstance(r, int) else parts[id(r)] if id(r) in parts else r.read() for r in refs],
         )
 
 

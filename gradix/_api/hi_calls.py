@@ -7,16 +7,7 @@ from typing import Any
 
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.derivatives.custom_vjp import custom_vjp
-from gradix._api.hi_values import (
-    HiValue,
-    is_above,
-    is_value,
-    lo_types,
-    no_tangents,
-    opened,
-    tangent_type,
-    type_of,
-)
+from gradix._api.hi_values import HiValue, is_above, is_value, lo_types, no_tangents, opened, tangent_type, type_of
 from gradix._base.tree import tree_flatten
 from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
@@ -26,10 +17,7 @@ from gradix._ops.basis import is_differentiable, zeros
 
 def is_traced(leaves) -> bool:
     """Whether any of the values is traced, or made of traced arrays."""
-    return any(
-        type(x) is HiValue or isinstance(x, Tracer) or is_value(x) and _holds_traced(x)
-        for x in leaves
-    )
+    return any(type(x) is HiValue or isinstance(x, Tracer) or is_value(x) and _holds_traced(x) for x in leaves)
 
 
 def _holds_traced(x: Any) -> bool:
@@ -117,11 +105,7 @@ def _form(tree_of_values) -> tuple[list, Form]:
 
 
 def called(
-    args: tuple,
-    expand: Callable,
-    jvp: Callable | None,
-    vjp: tuple[Callable, Callable] | None,
-    name: str,
+    args: tuple, expand: Callable, jvp: Callable | None, vjp: tuple[Callable, Callable] | None, name: str
 ) -> Any:
     """Call `expand(*args)`, where some of `args` are traced, with derivatives by rules.
 
@@ -200,9 +184,7 @@ def _no_jvp(name: str) -> Callable:
 def concrete(args: tuple) -> tuple:
     """Untraced arguments, with values above arrays as objects of their library."""
     leaves, tree = tree_flatten(args, is_leaf=is_value)
-    return tree.unflatten(
-        [x.raised() if type(x) is HiValue else x if is_value(x) else _as_given(x) for x in leaves]
-    )
+    return tree.unflatten([x.raised() if type(x) is HiValue else x if is_value(x) else _as_given(x) for x in leaves])
 
 
 def _as_given(x):

@@ -64,10 +64,7 @@ def tangent_type(aval: Any) -> Any:
 def lo_types(aval: Any) -> list:
     """The types of the arrays that a value of this type is made of; for an array, its own type."""
     found = aval.lo_ty() if is_above(aval) else [aval]
-    return [
-        make_aval(tuple(a.shape), np.dtype(a.dtype), False) if a.dtype != float0 else a
-        for a in found
-    ]
+    return [make_aval(tuple(a.shape), np.dtype(a.dtype), False) if a.dtype != float0 else a for a in found]
 
 
 def is_above(aval: Any) -> bool:
@@ -92,8 +89,7 @@ def opened(x: Any) -> HiValue:
     aval = type_of(x)
     if getattr(aval, "has_qdd", False):
         raise NotImplementedError(
-            f"a value of type {aval} changes in place, and cannot be differentiated: pass the "
-            "arrays it holds."
+            f"a value of type {aval} changes in place, and cannot be differentiated: pass the arrays it holds."
         )
     if not is_above(aval):
         raise NotImplementedError(f"{type(aval).__name__} must implement `lower_val`.")

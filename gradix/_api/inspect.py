@@ -8,13 +8,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from gradix._api.arguments import (
-    Names,
-    as_numbers,
-    check_callable,
-    name_of,
-    signature,
-)
+from gradix._api.arguments import Names, as_numbers, check_callable, name_of, signature
 from gradix._api.boundary import Flat, around, holders, opened, results, stand_ins, values
 from gradix._api.structs import ShapeDtypeStruct, aval_of, struct_of
 from gradix._base.lazy import lazy_module
@@ -76,9 +70,7 @@ def _with_ref_arguments(jaxpr, consts, refs, inside: dict):
     invars = [taken[i] if i in taken else next(given) for i in range(n + len(inside))]
     captured = [r for r in refs if r.ref not in inside.values()]
     whole = jaxpr.replace(
-        constvars=[*jaxpr.constvars, *[r.var for r in captured]],
-        invars=invars,
-        effects=jaxpr.effects,
+        constvars=[*jaxpr.constvars, *[r.var for r in captured]], invars=invars, effects=jaxpr.effects
     )
     return whole, [*consts, *[r.ref.read() for r in captured]]
 
@@ -113,10 +105,7 @@ def make_jaxpr(
 
 
 def make_jaxpr(
-    fun: Callable,
-    static_argnums: int | Sequence[int] = (),
-    axis_env: Any = None,
-    return_shape: bool = False,
+    fun: Callable, static_argnums: int | Sequence[int] = (), axis_env: Any = None, return_shape: bool = False
 ) -> Callable[..., Any]:
     """A function that returns the jaxpr of `fun` for the types of its arguments.
 
@@ -135,9 +124,7 @@ def make_jaxpr(
         { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul 2.0:f32[] b in (c,) }
     """
     if not callable(fun):
-        raise TypeError(
-            f"the first argument must be callable: make_jaxpr(f)(*args); got {fun!r} of type {type(fun)}."
-        )
+        raise TypeError(f"the first argument must be callable: make_jaxpr(f)(*args); got {fun!r} of type {type(fun)}.")
     numbers = as_numbers("static_argnums", static_argnums)
     if numbers:
         _check_numbers(fun, numbers)
@@ -152,9 +139,7 @@ def make_jaxpr(
         closed = ClosedJaxpr(_with_dropped(traced.jaxpr), traced.consts)
         if not return_shape:
             return closed
-        return closed, traced.out_tree.unflatten(
-            [struct_of(a) for a in closed.out_avals[: traced.out_tree.num_leaves]]
-        )
+        return closed, traced.out_tree.unflatten([struct_of(a) for a in closed.out_avals[: traced.out_tree.num_leaves]])
 
     make_jaxpr_f.__name__ = make_jaxpr_f.__qualname__ = f"make_jaxpr({name_of(fun)})"
     make_jaxpr_f.__module__ = "gradix"
@@ -165,13 +150,9 @@ def _check_numbers(fun, numbers) -> None:
     sig = signature(fun)
     if sig is None or any(p.kind is p.VAR_POSITIONAL for p in sig.parameters.values()):
         return
-    count = sum(
-        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in sig.parameters.values()
-    )
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in sig.parameters.values())
     if any(not -count <= n < count for n in numbers):
-        raise ValueError(
-            f"static_argnums={numbers}, but {name_of(fun)} only accepts {count} positional arguments."
-        )
+        raise ValueError(f"static_argnums={numbers}, but {name_of(fun)} only accepts {count} positional arguments.")
 
 
 def _separate(args, numbers) -> tuple[tuple, dict]:
@@ -235,9 +216,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """
     check_callable("eval_shape", fun)
     traced = _trace(fun, args, kwargs)
-    out = traced.out_tree.unflatten(
-        [struct_of(v.aval) for v in traced.jaxpr.outvars[: traced.out_tree.num_leaves]]
-    )
+    out = traced.out_tree.unflatten([struct_of(v.aval) for v in traced.jaxpr.outvars[: traced.out_tree.num_leaves]])
     if not values:
         return out
     is_value = _hi_values.is_value
@@ -381,9 +360,7 @@ class named_scope(contextlib.ContextDecorator):
 
     def __init__(self, name: str):
         if not isinstance(name, str):
-            raise TypeError(
-                f"named_scope name must be a string, got {name!r} of type {type(name).__name__}."
-            )
+            raise TypeError(f"named_scope name must be a string, got {name!r} of type {type(name).__name__}.")
         self.name, self._before = name, []
 
     def _recreate_cm(self):

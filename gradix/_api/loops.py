@@ -100,9 +100,7 @@ def scan(
     init_leaves = arrays("scan", init_leaves, init_tree, "init")
     rows, xs_tree = opened(xs)
     if any(isinstance(x, Ref) for x in rows):
-        return scan_rows_of_refs(
-            scan, f, init, rows, xs_tree, length=length, reverse=reverse, unroll=unroll
-        )
+        return scan_rows_of_refs(scan, f, init, rows, xs_tree, length=length, reverse=reverse, unroll=unroll)
     rows = arrays("scan", rows, xs_tree, "xs")
     steps = _length(rows, length, xs_tree)
     if _options.gradix_progress:
@@ -125,13 +123,7 @@ def scan(
     refs = written(traced[2])
     body, consts = opened_with_refs(traced, refs)
     results = bind_scan(
-        body,
-        consts,
-        [*[r.read() for r in refs], *init_leaves],
-        rows,
-        steps,
-        bool(reverse),
-        unroll=unroll,
+        body, consts, [*[r.read() for r in refs], *init_leaves], rows, steps, bool(reverse), unroll=unroll
     )
     results = give_back(refs, results)
     n = len(init_leaves)
@@ -204,9 +196,7 @@ def _names(tree) -> list[str]:
 def _table(rows, tree) -> str:
     names = _names(tree)
     width = max([len(n) for n in names])
-    return "\n".join(
-        [f"  {n:<{width}}  {x.aval}: leading size {x.aval.shape[0]}" for n, x in zip(names, rows)]
-    )
+    return "\n".join([f"  {n:<{width}}  {x.aval}: leading size {x.aval.shape[0]}" for n, x in zip(names, rows)])
 
 
 def _unroll(unroll, steps: int) -> int:
@@ -225,9 +215,7 @@ def _unroll(unroll, steps: int) -> int:
 def _scan_in_python(f, carry, rows, xs_tree, steps: int, reverse: bool):
     """The loop under `disable_jit`: the body is called for each step with concrete values."""
     if not steps:
-        raise ValueError(
-            "zero-length scan is not supported in disable_jit() mode because the output type is unknown."
-        )
+        raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
     ys = []
     for i in range(steps - 1, -1, -1) if reverse else range(steps):
         carry, y = f(carry, xs_tree.unflatten([index_in_dim(x, i, keepdims=False) for x in rows]))
@@ -238,9 +226,7 @@ def _scan_in_python(f, carry, rows, xs_tree, steps: int, reverse: bool):
 
 
 @boundary
-def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Carry], init_val: Any
-) -> Carry:
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Carry], init_val: Any) -> Carry:
     """Apply `body_fun` to the carry while `cond_fun` of it is true.
 
     Args:
@@ -293,9 +279,7 @@ def while_loop(
     refs = written(traced[2])
     condition, cond_consts = opened_with_refs(asked, refs, give_back=False)
     body, body_consts = opened_with_refs(traced, refs)
-    results = bind_while(
-        condition, cond_consts, body, body_consts, [*[r.read() for r in refs], *init]
-    )
+    results = bind_while(condition, cond_consts, body, body_consts, [*[r.read() for r in refs], *init])
     return tree.unflatten(give_back(refs, results))
 
 
@@ -355,25 +339,17 @@ def fori_loop(
         for i in range(int(start), int(end)):
             init_val = body_fun(i, init_val)
         return init_val
-    if (
-        isinstance(start, ArrayImpl)
-        and isinstance(end, ArrayImpl)
-        and not (start.aval.shape or end.aval.shape)
-    ):
+    if isinstance(start, ArrayImpl) and isinstance(end, ArrayImpl) and not (start.aval.shape or end.aval.shape):
         return _counted(start, max(int(end.host) - int(start.host), 0), body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:
-        raise ValueError(
-            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known."
-        )
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
 
     def turn(loop_carry):
         i, last, val = loop_carry
         return add(i, scalar_like(i, 1)), last, called("fori_loop", body_fun, i, val)
 
     turn.body_fun = body_fun  # type: ignore[attr-defined]
-    return while_loop(
-        lambda loop_carry: lt(loop_carry[0], loop_carry[1]), turn, (start, end, init_val)
-    )[2]
+    return while_loop(lambda loop_carry: lt(loop_carry[0], loop_carry[1]), turn, (start, end, init_val))[2]
 
 
 def _counted(start, steps: int, body_fun, init_val, unroll):
@@ -388,9 +364,7 @@ def _counted(start, steps: int, body_fun, init_val, unroll):
 def _bounds(lower, upper) -> tuple[Array, Array]:
     """Both bounds as arrays of one integer dtype."""
     known = not (isinstance(lower, Array) or isinstance(upper, Array))
-    if known and all(
-        isinstance(b, (int, float, np.generic)) and int(b) == b for b in (lower, upper)
-    ):
+    if known and all(isinstance(b, (int, float, np.generic)) and int(b) == b for b in (lower, upper)):
         return as_array(int(lower)), as_array(int(upper))
     start, end = as_array(lower), as_array(upper)
     if start.dtype != end.dtype:  # a Python number takes the other bound's type

@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._core.mesh import (
-    AbstractMesh,
-    AxisType,
-    BaseMesh,
-    Mesh,
-    empty_abstract_mesh,
-    empty_mesh,
-)
+from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, empty_abstract_mesh, empty_mesh
 from gradix._core.sharding import SingleDeviceSharding
 from gradix._core.trace import state
 from gradix._runtime import xla
@@ -25,11 +18,7 @@ _options = _config.state
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
-    axis_names: Sequence[str],
-    axis_types: Any = None,
-    *,
-    devices: Sequence | None = None,
+    axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: Any = None, *, devices: Sequence | None = None
 ) -> Mesh:
     """A mesh of the present devices.
 
@@ -48,10 +37,7 @@ def make_mesh(
         >>> gradix.make_mesh((1,), ("data",)).axis_types
         (Explicit,)
     """
-    sizes, names = (
-        tuple(axis_shapes),
-        tuple([axis_names] if isinstance(axis_names, str) else axis_names),
-    )
+    sizes, names = (tuple(axis_shapes), tuple([axis_names] if isinstance(axis_names, str) else axis_names))
     found = list(xla.devices() if devices is None else devices)
     if len(found) < prod(sizes):
         raise ValueError(
@@ -89,8 +75,7 @@ class set_mesh:
             raise ValueError(f"Expected mesh of type `gradix.sharding.Mesh`. Got {type(mesh)}.")
         if state.stage is not None:
             raise ValueError(
-                "`set_mesh` can only be used outside of `jit`. Maybe you want "
-                "`gradix.sharding.use_abstract_mesh`?"
+                "`set_mesh` can only be used outside of `jit`. Maybe you want `gradix.sharding.use_abstract_mesh`?"
             )
         self.mesh = mesh
         self.before = [(name, _config.enter_local(name, mesh)) for name in _OPTIONS]
@@ -145,8 +130,7 @@ def get_mesh() -> Mesh:
     """
     if state.stage is not None:
         raise ValueError(
-            "`get_mesh` can only be used outside of `jit`. Maybe you want "
-            "`gradix.sharding.get_abstract_mesh()`?"
+            "`get_mesh` can only be used outside of `jit`. Maybe you want `gradix.sharding.get_abstract_mesh()`?"
         )
     mesh = _options.gradix_mesh
     return mesh if isinstance(mesh, Mesh) else empty_mesh
@@ -164,9 +148,7 @@ def get_abstract_mesh() -> AbstractMesh:
     return empty_abstract_mesh if mesh is None else mesh.abstract_mesh
 
 
-def make_single_device_sharding(
-    device: Any, *, memory_kind: str | None = None
-) -> SingleDeviceSharding:
+def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
     """The sharding of arrays that lie as a whole on `device`.
 
     Example:

@@ -17,14 +17,7 @@ from gradix._core.divisions import explicit_part
 from gradix._core.mesh import mesh_to_run_on
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.operators import Array, install
-from gradix._core.sharding import (
-    MemorySpace,
-    PartitionSpec,
-    Placement,
-    Shard,
-    Sharding,
-    SingleDeviceSharding,
-)
+from gradix._core.sharding import MemorySpace, PartitionSpec, Placement, Shard, Sharding, SingleDeviceSharding
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.markers import separate
 from gradix._ops.sharding import move_p, reshard, sharding_constraint_p
@@ -38,9 +31,7 @@ _options = _config.state
 _LARGE = 1 << 16
 
 
-def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
-) -> Any:
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
     """A tree of arrays, each on a device, or divided over several.
 
     Args:
@@ -74,27 +65,16 @@ def device_put(
         `gradix.make_array_from_callback`.
     """
     leaves, tree = flatten(x)
-    places = (
-        [device] * len(leaves)
-        if _is_place(device)
-        else flatten_axes("device_put device", tree, device)
-    )
-    given_up = (
-        [donate] * len(leaves)
-        if isinstance(donate, bool)
-        else flatten_axes("device_put donate", tree, donate)
-    )
+    places = [device] * len(leaves) if _is_place(device) else flatten_axes("device_put device", tree, device)
+    given_up = [donate] * len(leaves) if isinstance(donate, bool) else flatten_axes("device_put donate", tree, donate)
     if may_alias and any(given_up):
         raise ValueError(
-            "device_put: may_alias and donate cannot be True at the same time: memory is either shared "
-            "or given up."
+            "device_put: may_alias and donate cannot be True at the same time: memory is either shared or given up."
         )
     out = [_put(leaf, place) for leaf, place in zip(leaves, places)]
     if may_alias is False:
         out = [
-            separate(new)
-            if isinstance(new, Tracer) or type(new) is ArrayImpl and _shares(old, new)
-            else new
+            separate(new) if isinstance(new, Tracer) or type(new) is ArrayImpl and _shares(old, new) else new
             for old, new in zip(leaves, out)
         ]
     for old, new, gone in zip(leaves, out, given_up):
@@ -104,17 +84,11 @@ def device_put(
 
 
 def _shares(old, new: ArrayImpl) -> bool:
-    return new is old or (
-        type(old) is ArrayImpl and new._buffer is not None and new._buffer is old._buffer
-    )
+    return new is old or (type(old) is ArrayImpl and new._buffer is not None and new._buffer is old._buffer)
 
 
 def _is_place(x) -> bool:
-    return (
-        x is None
-        or isinstance(x, (Sharding, PartitionSpec, Format, MemorySpace))
-        or hasattr(x, "device_kind")
-    )
+    return x is None or isinstance(x, (Sharding, PartitionSpec, Format, MemorySpace)) or hasattr(x, "device_kind")
 
 
 def as_sharding(place, what: str = "device_put") -> Sharding:
@@ -153,12 +127,7 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
 def _put(x, place):
     if not _is_place(place):
         as_sharding(place)
-    if (
-        type(x) is np.ndarray
-        and type(place) is NamedSharding
-        and x.nbytes > _LARGE
-        and state.stage is None
-    ):
+    if type(x) is np.ndarray and type(place) is NamedSharding and x.nbytes > _LARGE and state.stage is None:
         found = _divided_at_once(x, place)
         if found is not None:
             return found
@@ -238,9 +207,7 @@ def _divided_at_once(x: np.ndarray, sharding: NamedSharding) -> ArrayImpl | None
     _check_fits(aval, sharding)
     _guard("host_to_device", aval, sharding)
     return ArrayImpl(
-        None,
-        located(aval, place, division=explicit_part(sharding, aval.ndim)),
-        xla.put_copied(x, aval, sharding),
+        None, located(aval, place, division=explicit_part(sharding, aval.ndim)), xla.put_copied(x, aval, sharding)
     )
 
 
@@ -274,9 +241,7 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     before = x.aval.place
     first = SingleDeviceSharding(xla.local_devices()[0])
     same = (
-        sharding == first
-        if before is None
-        else parts_of(before.sharding, aval.ndim) == parts_of(sharding, aval.ndim)
+        sharding == first if before is None else parts_of(before.sharding, aval.ndim) == parts_of(sharding, aval.ndim)
     )
     if same and (before is None or assignment_of(before.sharding) == assignment_of(sharding)):
         return ArrayImpl(x._host, aval, to_device(x))
@@ -307,11 +272,7 @@ def device_get(x: Any) -> Any:
 
 
 def _fetched(leaf):
-    if (
-        not isinstance(leaf, Array)
-        or isinstance(leaf, Tracer)
-        or isinstance(leaf.aval.dtype, dtypes.ExtendedDType)
-    ):
+    if not isinstance(leaf, Array) or isinstance(leaf, Tracer) or isinstance(leaf.aval.dtype, dtypes.ExtendedDType):
         return leaf
     return np.asarray(leaf)
 
@@ -322,9 +283,7 @@ def _fetched(leaf):
 def _place(x):
     """The sharding of a concrete array."""
     if isinstance(x, Tracer):
-        if x.aval.division is not None or (
-            _options.gradix_mesh is not None and _options.gradix_mesh.explicit_axes
-        ):
+        if x.aval.division is not None or (_options.gradix_mesh is not None and _options.gradix_mesh.explicit_axes):
             return x.aval.sharding
         raise AttributeError(
             "A traced array is on no device yet. Ask for the placement of a concrete array, outside of jit."
@@ -381,9 +340,7 @@ def _unsafe_buffer_pointer(self) -> int:
             "A traced array has no memory: call unsafe_buffer_pointer of a concrete array, outside of jit."
         )
     if _place(self).num_devices > 1:
-        raise ValueError(
-            "unsafe_buffer_pointer() is supported only for unsharded arrays; take addressable_data(i)."
-        )
+        raise ValueError("unsafe_buffer_pointer() is supported only for unsharded arrays; take addressable_data(i).")
     return xla.unsafe_buffer_pointer(to_device(self))
 
 

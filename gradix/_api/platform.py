@@ -16,9 +16,7 @@ from gradix._runtime import xla
 
 
 @boundary
-def platform_dependent(
-    *args: Any, default: Callable | None = None, **per_platform: Callable
-) -> Any:
+def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable) -> Any:
     """The result of the function for the platform on which the program runs.
 
     Traced code holds all functions, which must agree in tree, shapes and dtypes. When it is lowered
@@ -41,9 +39,7 @@ def platform_dependent(
         Array(4, dtype=int32, weak_type=True)
     """
     if "gpu" in per_platform:
-        raise ValueError(
-            "Use 'cuda' or 'rocm' for lax.platform_dependent, not 'gpu', which stands for both."
-        )
+        raise ValueError("Use 'cuda' or 'rocm' for lax.platform_dependent, not 'gpu', which stands for both.")
     functions, platforms = list(per_platform.values()), tuple([(name,) for name in per_platform])
     if default is not None:
         functions, platforms = [*functions, default], (*platforms, None)
@@ -57,11 +53,4 @@ def platform_dependent(
         outs = flat(*arrays("platform_dependent", leaves, tree, "argument "))
         return flat.out_tree.unflatten(outs)
     names = tuple([*per_platform, "default"][: len(functions)])
-    return branches_on(
-        platform_index(platforms),
-        functions,
-        args,
-        "platform_dependent",
-        names,
-        range(len(functions)),
-    )
+    return branches_on(platform_index(platforms), functions, args, "platform_dependent", names, range(len(functions)))

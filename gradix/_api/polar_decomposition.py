@@ -48,9 +48,7 @@ def _schedule(eps: float) -> list[tuple[float, ...]]:
     while abs(1 - low) > near and len(steps) < _STEPS:
         square = low * low
         d = (4 * (1 - square) / (square * square)) ** (1 / 3)
-        a = math.sqrt(1 + d) + 0.5 * math.sqrt(
-            8 - 4 * d + 8 * (2 - square) / (square * math.sqrt(1 + d))
-        )
+        a = math.sqrt(1 + d) + 0.5 * math.sqrt(8 - 4 * d + 8 * (2 - square) / (square * math.sqrt(1 + d)))
         b = (a - 1) ** 2 / 4
         c = a + b - 1
         low = min(1.0, low * (a + b * square) / (1 + c * square))
@@ -137,9 +135,7 @@ def qdwh(
     """
     x = as_operand("qdwh", x)
     if x.aval.ndim != 2:
-        raise ValueError(
-            f"qdwh takes one matrix, got shape {x.aval.shape}. Use vmap for stacks of matrices."
-        )
+        raise ValueError(f"qdwh takes one matrix, got shape {x.aval.shape}. Use vmap for stacks of matrices.")
     check_matrices("qdwh", x.aval)
     m, n = x.aval.shape
     if m < n:
@@ -162,12 +158,8 @@ def qdwh(
 def _iterate(x, steps, limit, tolerance, real):
     size = abs(x)
     # This is an upper bound of the largest singular value.
-    alpha = sqrt(
-        mul(reduce_max(reduce_sum(size, (0,)), (0,)), reduce_max(reduce_sum(size, (1,)), (0,)))
-    )
-    start = div(
-        x, convert_element_type(larger(alpha, np.array(np.finfo(real).tiny, real)), x.aval.dtype)
-    )
+    alpha = sqrt(mul(reduce_max(reduce_sum(size, (0,)), (0,)), reduce_max(reduce_sum(size, (1,)), (0,))))
+    start = div(x, convert_element_type(larger(alpha, np.array(np.finfo(real).tiny, real)), x.aval.dtype))
     weights = as_operand("qdwh", np.array(steps, real))
 
     def going(state):

@@ -112,11 +112,7 @@ class progress:
                 f"progress({self.name!r}) watches the loops inside of a `with` block. To loop in Python, "
                 f"pass the iterable: for x in gradix.progress(rows, {self.name!r})."
             )
-        total = (
-            self.total
-            if self.total is not None
-            else getattr(self.iterable, "__len__", lambda: None)()
-        )
+        total = self.total if self.total is not None else getattr(self.iterable, "__len__", lambda: None)()
         loop = _Loop(display(self.name, total, self.file), total)
         due, steps = 1, 0
         try:
@@ -182,11 +178,7 @@ def _on_start(total: np.ndarray) -> list:
 
 def _on_step(number: np.ndarray, steps: np.ndarray, *value: np.ndarray) -> list:
     owner = _owners.get(int(number))
-    due = (
-        owner._report(int(number), int(steps), _text(*value or [None]))
-        if owner is not None
-        else _NEVER
-    )
+    due = owner._report(int(number), int(steps), _text(*value or [None])) if owner is not None else _NEVER
     return [np.asarray(min(due, _NEVER), _INT)]
 
 
@@ -204,12 +196,7 @@ def _call(callback: Callable, args: list, results: int) -> list:
     return bind(
         io_callback_p,
         args,
-        {
-            "callback": callback,
-            "result_avals": (_SCALAR,) * results,
-            "sharding": None,
-            "ordered": False,
-        },
+        {"callback": callback, "result_avals": (_SCALAR,) * results, "sharding": None, "ordered": False},
     )
 
 
@@ -249,9 +236,7 @@ class Watch:
         steps = add(steps, as_array(np.asarray(1, _INT)))
         now, then = _of_all(steps), _of_all(due)
         values = self.values(carry)
-        due = cond(
-            ge(now, then), lambda: _call(_on_step, [self.number, now, *values], 1)[0], lambda: then
-        )
+        due = cond(ge(now, then), lambda: _call(_on_step, [self.number, now, *values], 1)[0], lambda: then)
         return steps, due
 
     def finish(self, state: tuple, carry: Any) -> None:
@@ -265,11 +250,7 @@ class Watch:
             chosen = as_array(self.show(carry))
         except (AttributeError, IndexError, KeyError, TypeError):
             return []
-        return (
-            [_of_all(reshape(convert(stop_gradient(chosen), _FLOAT), ()))]
-            if chosen.size == 1
-            else []
-        )
+        return [_of_all(reshape(convert(stop_gradient(chosen), _FLOAT), ()))] if chosen.size == 1 else []
 
 
 def watched_scan(scan: Callable, f: Callable, init: Any, xs: Any, steps: int, **options: Any):
@@ -287,9 +268,7 @@ def watched_scan(scan: Callable, f: Callable, init: Any, xs: Any, steps: int, **
     return carry, ys
 
 
-def watched_while(
-    while_loop: Callable, cond_fun: Callable, body_fun: Callable, init: Any, total: Any = -1
-):
+def watched_while(while_loop: Callable, cond_fun: Callable, body_fun: Callable, init: Any, total: Any = -1):
     """A while loop that reports."""
     watch = Watch(total)
 

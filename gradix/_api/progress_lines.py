@@ -39,10 +39,7 @@ class Lines:
     def _text(self, steps: int, value: str, is_last: bool) -> str:
         seconds = time.perf_counter() - self.began
         rate = steps / seconds if seconds > 0 else 0.0
-        parts = [
-            f"{steps}/{self.total} steps" if self.total is not None else f"{steps} steps",
-            f"{rate:.3g} steps/s",
-        ]
+        parts = [f"{steps}/{self.total} steps" if self.total is not None else f"{steps} steps", f"{rate:.3g} steps/s"]
         if is_last:
             parts.append(f"done in {_duration(seconds)}")
         elif self.total is not None and rate:

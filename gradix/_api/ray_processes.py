@@ -38,9 +38,7 @@ class Host:
             s.bind(("", 0))
             return f"{ray.util.get_node_ip_address()}:{s.getsockname()[1]}"
 
-    def lines(
-        self, command: Sequence[str], env: Mapping[str, str], folder: str
-    ) -> Iterator[str | int]:
+    def lines(self, command: Sequence[str], env: Mapping[str, str], folder: str) -> Iterator[str | int]:
         """Run a command, and yield its lines of output, and at last its exit status."""
         self.process = subprocess.Popen(
             [sys.executable, "-c", _ANEW, *command],
@@ -75,9 +73,7 @@ class RayProcess:
     def __init__(self, actor: Any, command: Sequence[str], env: Mapping[str, str]):
         self.actor = actor
         self.status: int | None = None
-        self.parts = actor.lines.options(num_returns="streaming").remote(
-            list(command), dict(env), os.getcwd()
-        )
+        self.parts = actor.lines.options(num_returns="streaming").remote(list(command), dict(env), os.getcwd())
 
     def lines(self) -> Iterator[str]:
         """Lines of output, until the process has ended."""

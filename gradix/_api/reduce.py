@@ -78,9 +78,7 @@ def reduce(
     xs = arrays("reduce", leaves, tree, "operands")
     given, init_tree = flatten(init_values)
     if init_tree != tree:
-        raise ValueError(
-            f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}"
-        )
+        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
     inits = [_start(i, x) for i, x in zip(arrays("reduce", given, tree, "init_values"), xs)]
     if any(i.aval.shape for i in inits):
         raise ValueError(f"reduce found non-scalar initial value: {[i.aval.shape for i in inits]}")
@@ -99,9 +97,7 @@ def reduce(
         return tree.unflatten([known(xs[0], dims)])
     check_starts("reduce", inits, xs)
     # equal bodies are one object, and take one function, so that they compile once
-    _, first = _computations.get(id(body)) or _computations.keep(
-        id(body), (body, hollow(computation))
-    )
+    _, first = _computations.get(id(body)) or _computations.keep(id(body), (body, hollow(computation)))
     outs = bind(reduce_p, [*xs, *inits], {"computation": first, "dimensions": dims, "jaxpr": body})
     return tree.unflatten(outs)
 
@@ -136,18 +132,14 @@ def _start(init: Array, x: Array) -> Array:
 def _dimensions(dimensions, x) -> tuple[int, ...]:
     dims = tuple([index(d) for d in dimensions])
     if any(not 0 <= d < x.aval.ndim for d in dims):
-        raise ValueError(
-            f"reduction axes {dims} contains out-of-bounds indices for {x.aval.str_short()}."
-        )
+        raise ValueError(f"reduction axes {dims} contains out-of-bounds indices for {x.aval.str_short()}.")
     if len(set(dims)) != len(dims):
         raise ValueError(f"duplicate value in reduction axes: {dims}.")
     return dims
 
 
 def _check_results(tree, avals, want_tree, want) -> None:
-    bad = tree != want_tree or [(a.shape, a.dtype) for a in avals] != [
-        (w.shape, w.dtype) for w in want
-    ]
+    bad = tree != want_tree or [(a.shape, a.dtype) for a in avals] != [(w.shape, w.dtype) for w in want]
     if bad:
         wanted, got = (", ".join([a.str_short() for a in types]) for types in (want, avals))
         raise ValueError(

@@ -17,12 +17,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.trace import bind
 from gradix._ops.indexing.slicing import pad
-from gradix._ops.windows.reduce_windows import (
-    reduce_window_max_p,
-    reduce_window_min_p,
-    reduce_window_sum_p,
-    window_of,
-)
+from gradix._ops.windows.reduce_windows import reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p, window_of
 
 _KNOWN = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
 
@@ -82,9 +77,7 @@ def reduce_window(
         )
     shape = xs[0].aval.shape
     if any(x.aval.shape != shape for x in xs):
-        raise ValueError(
-            f"reduce_window operands must have one shape, got {[x.aval.shape for x in xs]}."
-        )
+        raise ValueError(f"reduce_window operands must have one shape, got {[x.aval.shape for x in xs]}.")
     window = window_of(
         "reduce_window",
         shape,
@@ -133,8 +126,4 @@ def _known(body, inits):
     if found is None:
         return None
     dtype = inits[0].dtype
-    return (
-        found
-        if dtype.kind != "b" and np.asarray(found.identity(dtype), dtype) == inits[0].host
-        else None
-    )
+    return found if dtype.kind != "b" and np.asarray(found.identity(dtype), dtype) == inits[0].host else None

@@ -17,9 +17,7 @@ def check_only_read(refs: list[LocalRef], where: str) -> None:
     """Raise if a condition of a loop writes to a mutable array."""
     for local in refs:
         if local.is_written:
-            raise ValueError(
-                f"{where} writes to {local.ref._name()}, which it may only read. Write to it in the body."
-            )
+            raise ValueError(f"{where} writes to {local.ref._name()}, which it may only read. Write to it in the body.")
 
 
 # -- refs among arguments --------------------------------------------------------------------------

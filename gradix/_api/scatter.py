@@ -16,10 +16,7 @@ from gradix._transforms.staging import stage
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, Size
-    from gradix._ops.indexing.gather_dimension_numbers import (
-        GatherScatterMode,
-        ScatterDimensionNumbers,
-    )
+    from gradix._ops.indexing.gather_dimension_numbers import GatherScatterMode, ScatterDimensionNumbers
 
 
 def scatter_apply(
@@ -77,9 +74,7 @@ def scatter_apply(
 
 def _combiner(func, scalar):
     """The program `(old, update) -> func(old)`; it is closed if the function captures arrays."""
-    jaxpr, consts = stage(
-        lambda old, update: list(arrays("scatter_apply", func(old))), [scalar, scalar]
-    )
+    jaxpr, consts = stage(lambda old, update: list(arrays("scatter_apply", func(old))), [scalar, scalar])
     if any(isinstance(c, Tracer) for c in consts):
         raise TypeError(
             "scatter_apply: func uses a traced value from outside. Pass a function of the element only, or "
@@ -87,7 +82,5 @@ def _combiner(func, scalar):
         )
     out = jaxpr.outvars[0].aval
     if out.shape or out.dtype != scalar.dtype:
-        raise TypeError(
-            f"scatter_apply: func must return a scalar of the operand's dtype {scalar.dtype}, got {out}."
-        )
+        raise TypeError(f"scatter_apply: func must return a scalar of the operand's dtype {scalar.dtype}, got {out}.")
     return ClosedJaxpr(jaxpr, consts) if consts else jaxpr

@@ -54,10 +54,7 @@ class Summary:
         cells = [("path", "shape", "dtype", "MB"), *self._cells()]
         widths = [max([len(c[k]) for c in cells]) for k in range(4)]
         lines = [
-            "  ".join(
-                [f"{c[k]:<{widths[k]}}" if k < 3 else f"{c[k]:>{widths[k]}}" for k in range(4)]
-            )
-            for c in cells
+            "  ".join([f"{c[k]:<{widths[k]}}" if k < 3 else f"{c[k]:>{widths[k]}}" for k in range(4)]) for c in cells
         ]
         return "\n".join([*lines, self._total()])
 

@@ -45,14 +45,7 @@ class ShapeDtypeStruct:
     __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref", "layout")
 
     def __init__(
-        self,
-        shape,
-        dtype,
-        *,
-        sharding=None,
-        weak_type: bool = False,
-        manual_axis_type=None,
-        is_ref: bool = False,
+        self, shape, dtype, *, sharding=None, weak_type: bool = False, manual_axis_type=None, is_ref: bool = False
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
@@ -85,17 +78,13 @@ class ShapeDtypeStruct:
             fields["sharding"] = self.format
         unknown = changes.keys() - fields.keys()
         if unknown:
-            raise ValueError(
-                f"ShapeDtypeStruct has no fields {sorted(unknown)}; it has {', '.join(fields)}."
-            )
+            raise ValueError(f"ShapeDtypeStruct has no fields {sorted(unknown)}; it has {', '.join(fields)}.")
         fields.update(changes)
         return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError(
-                "len() of unsized object: a ShapeDtypeStruct of shape () has no first axis."
-            )
+            raise TypeError("len() of unsized object: a ShapeDtypeStruct of shape () has no first axis.")
         return self.shape[0]
 
     def __repr__(self) -> str:
@@ -131,8 +120,7 @@ def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
     if isinstance(given, Format):
         if isinstance(given.layout, AutoLayout):
             raise TypeError(
-                "`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. "
-                f"Got {given}."
+                f"`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got {given}."
             )
         given, layout = given.sharding, given.layout
     if isinstance(given, PartitionSpec):
@@ -160,9 +148,7 @@ def aval_of(x) -> Any:
     if isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return as_array(x).aval
     plain = make_aval(
-        tuple(x.shape),
-        canonicalize_dtype(x.dtype, allow_extended_dtype=True),
-        bool(getattr(x, "weak_type", False)),
+        tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True), bool(getattr(x, "weak_type", False))
     )
     return located(plain, division=explicit_part(getattr(x, "sharding", None), plain.ndim))
 
@@ -181,21 +167,15 @@ def typed(x) -> Typed:
         return Typed(within(x))
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
         aval = make_aval(
-            tuple(x.shape),
-            canonicalize_dtype(x.dtype, allow_extended_dtype=True),
-            bool(getattr(x, "weak_type", False)),
+            tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True), bool(getattr(x, "weak_type", False))
         )
         sharding = getattr(x, "sharding", None)
         if not isinstance(sharding, Sharding):
             return Typed(aval)
-        return Typed(
-            located(aval, committed(sharding), division=explicit_part(sharding, aval.ndim))
-        )
+        return Typed(located(aval, committed(sharding), division=explicit_part(sharding, aval.ndim)))
     return Typed(as_array(x).aval)
 
 
 def struct_of(aval, sharding: Sharding | None = None) -> ShapeDtypeStruct:
     """The `ShapeDtypeStruct` of a type; without a sharding, with its division over `Explicit` axes."""
-    return ShapeDtypeStruct(
-        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding or aval.division
-    )
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding or aval.division)

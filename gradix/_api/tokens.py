@@ -29,9 +29,7 @@ class Token:
         return "Token()" if self.message is None else f"Token({self.message!r})"
 
 
-register_pytree_node(
-    Token, lambda token: ((token.message,), None), lambda _, children: Token(*children)
-)
+register_pytree_node(Token, lambda token: ((token.message,), None), lambda _, children: Token(*children))
 
 
 def create_token(_: Any = None) -> Token:
@@ -138,9 +136,7 @@ class _Sent:
 
 
 register_pytree_node(
-    _Sent,
-    lambda sent: ((sent.values,), sent.route),
-    lambda route, children: _Sent(children[0], route),
+    _Sent, lambda sent: ((sent.values,), sent.route), lambda route, children: _Sent(children[0], route)
 )
 
 

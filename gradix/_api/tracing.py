@@ -8,11 +8,7 @@ from collections.abc import Callable
 from gradix._api.arguments import Names, name_of, place_of, signature
 from gradix._api.boundary import Flat, around, arrays, positional
 from gradix._base import config as _config
-from gradix._base.tree import (
-    equality_errors,
-    keystr,
-    tree_flatten_with_path,
-)
+from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl
 from gradix._core.divisions import sums
@@ -50,9 +46,7 @@ def called(what: str, function: Callable, *args):
         raise
 
 
-def flat_body(
-    what: str, function: Callable, tree, finish: Callable | None = None, others: dict | None = None
-) -> Flat:
+def flat_body(what: str, function: Callable, tree, finish: Callable | None = None, others: dict | None = None) -> Flat:
     """A function given to control flow, as one of the leaves of `tree`, a tuple of its arguments.
 
     Args:
@@ -90,9 +84,7 @@ def promoted(values, avals, outs) -> list | None:
             out[i], changed = vary(x, o.vma - a.vma), True
         if a.weak_type and a.dtype != o.dtype and a.shape == o.shape:
             try:
-                dtype, _ = promote_pair(
-                    a.dtype, True, o.dtype, o.weak_type, _options.jax_enable_x64
-                )
+                dtype, _ = promote_pair(a.dtype, True, o.dtype, o.weak_type, _options.jax_enable_x64)
             except (ValueError, TypeError):
                 continue
             if dtype != a.dtype:
@@ -135,9 +127,7 @@ def check_carry(what: str, name: str, in_tree, in_avals, out_tree, out_avals) ->
 
 def _carry_trees(what, name, in_tree, in_avals, out_tree, out_avals) -> str:
     lines = []
-    for path, one, two, why in equality_errors(
-        in_tree.unflatten(in_avals), out_tree.unflatten(out_avals)
-    ):
+    for path, one, two, why in equality_errors(in_tree.unflatten(in_avals), out_tree.unflatten(out_avals)):
         lines.append(
             f"the input carry {_component(name, path)} is {_node(one)} but the corresponding component of the "
             f"carry output is {_node(two)}, so {_WHY[why]}"
@@ -189,9 +179,7 @@ def _differ(a, b) -> bool:
 
 def _advice(a, b, place: str) -> str:
     if a.vma != b.vma and a.shape == b.shape and a.dtype == b.dtype:
-        which, more = (
-            ("the output", a.vma - b.vma) if a.vma - b.vma else ("the initial", b.vma - a.vma)
-        )
+        which, more = ("the output", a.vma - b.vma) if a.vma - b.vma else ("the initial", b.vma - a.vma)
         return f"apply lax.pcast(..., {tuple(sorted(map(str, more)))}, to='varying') to {which} value of {place}"
     if sums(a) != sums(b) and a.shape == b.shape and a.dtype == b.dtype:
         spec = b.division.spec if b.division is not None else "PartitionSpec()"
@@ -232,9 +220,7 @@ def check_branches(what: str, names, functions, trees, avals) -> None:
         pair = f"{names[0]} is {described(functions[0])}\n{names[k]} is {described(functions[k])}"
         revise = f"Revise {names[0]} and/or {names[k]} so that"
         if trees[k] != trees[0]:
-            differences = equality_errors(
-                trees[0].unflatten(avals[0]), trees[k].unflatten(avals[k])
-            )
+            differences = equality_errors(trees[0].unflatten(avals[0]), trees[k].unflatten(avals[k]))
             lines = [
                 f"{names[0]} output{_at(path)} is {_node(one)} but {names[k]} output{_at(path)} is {_node(two)}, "
                 f"so {_WHY[why]}"
@@ -257,9 +243,7 @@ def check_branches(what: str, names, functions, trees, avals) -> None:
             hint = (
                 " Make a value varying with lax.pcast(value, axes, to='varying')."
                 if varying
-                else (
-                    " Convert Python numbers with jnp.asarray(value, dtype), and arrays with .astype(dtype)."
-                )
+                else (" Convert Python numbers with jnp.asarray(value, dtype), and arrays with .astype(dtype).")
             )
             raise TypeError(
                 f"{what} branches must have equal output types but they "

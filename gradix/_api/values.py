@@ -69,9 +69,7 @@ def chosen(which: Any, on_true: Any, on_false: Any) -> Any:
 def branch(index: Any, branches: tuple[Callable, ...], operands: tuple) -> Any:
     """The result of the branch that a traced index chooses, for each example."""
     numbers = np.asarray(concrete(index))
-    wanted = [
-        k for k in range(len(branches)) if (np.clip(numbers, 0, len(branches) - 1) == k).any()
-    ]
+    wanted = [k for k in range(len(branches)) if (np.clip(numbers, 0, len(branches) - 1) == k).any()]
     result = branches[wanted[0]](*operands) if wanted else branches[0](*operands)
     for k in wanted[1:]:
         result = chosen(index == k, branches[k](*operands), result)

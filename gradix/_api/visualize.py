@@ -124,14 +124,10 @@ def visualize_sharding(
     print(drawn(tuple(shape), sharding, scale, min_width, max_width))
 
 
-def drawn(
-    shape: tuple, sharding: Sharding, scale: float = 1.0, min_width: int = 9, max_width: int = 80
-) -> str:
+def drawn(shape: tuple, sharding: Sharding, scale: float = 1.0, min_width: int = 9, max_width: int = 80) -> str:
     """The picture as text."""
     if len(shape) not in (1, 2):
-        raise ValueError(
-            f"`visualize_sharding` only works for shapes with 1 and 2 dimensions, got {shape}."
-        )
+        raise ValueError(f"`visualize_sharding` only works for shapes with 1 and 2 dimensions, got {shape}.")
     holders: dict[tuple, list[int]] = {}
     kind = ""
     for device, index in sharding.devices_indices_map(shape).items():

@@ -17,12 +17,7 @@ def define(options: dict[str, Any]) -> list[str]:
 
     Flags that are defined already stay.
     """
-    makers = {
-        bool: flags.DEFINE_bool,
-        int: flags.DEFINE_integer,
-        float: flags.DEFINE_float,
-        str: flags.DEFINE_string,
-    }
+    makers = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
     made = []
     for name, value in options.items():
         maker = flags.DEFINE_string if value is None else makers.get(type(value))

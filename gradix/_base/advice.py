@@ -28,9 +28,7 @@ def tell(text: str, category: type[Warning], at: SourcePlace) -> None:
         warnings.warn_explicit(text, category, at.file, at.line)
 
 
-def tell_of_function(
-    name: str, text: str, brief: str, category: type[Warning], at: SourcePlace
-) -> None:
+def tell_of_function(name: str, text: str, brief: str, category: type[Warning], at: SourcePlace) -> None:
     """Warn about a function; after the first few, only with `brief`, and with a summary at exit."""
     _told.append(name)
     if len(_told) == FULL + 1 and not _to_log:
@@ -48,9 +46,7 @@ def _summarize(category: type[Warning]) -> None:
     if not _told or _to_log:
         return
     names = list(dict.fromkeys(_told))
-    listed = ", ".join(names[:_NAMED]) + (
-        f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    )
+    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     warnings.warn_explicit(
         f"{len(_told)} functions were traced many times, and each trace was compiled anew: {listed}. "
         "f.stats().reasons gives the reasons.",

@@ -104,9 +104,7 @@ def on_entry(name: str, hook: Callable[[Any], None]) -> None:
 
 def _environment_names(name: str) -> tuple[str, str]:
     bare = name.removeprefix("jax_").removeprefix("gradix_")
-    return f"GRADIX_{bare}".upper(), (
-        name if not name.startswith("gradix_") else f"JAX_{bare}"
-    ).upper()
+    return f"GRADIX_{bare}".upper(), (name if not name.startswith("gradix_") else f"JAX_{bare}").upper()
 
 
 def origin(name: str) -> str:
@@ -145,9 +143,7 @@ def _check_boolean(name: str, value: Any) -> bool:
             return False
     elif isinstance(value, int) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
-    raise ValueError(
-        f"option {name} must be True or False; got {value!r} of type {type(value).__name__}."
-    )
+    raise ValueError(f"option {name} must be True or False; got {value!r} of type {type(value).__name__}.")
 
 
 def _check_choice(name: str, values: tuple, none: bool, value: Any) -> Any:
@@ -159,9 +155,7 @@ def _check_choice(name: str, values: tuple, none: bool, value: Any) -> Any:
     if isinstance(text, str) and text.lower() in values:
         return text.lower()
     allowed = ", ".join(map(repr, values)) + (" or None" if none else "")
-    raise ValueError(
-        f"option {name} must be one of {allowed}; got {value!r} of type {type(value).__name__}."
-    )
+    raise ValueError(f"option {name} must be one of {allowed}; got {value!r} of type {type(value).__name__}.")
 
 
 def _check_type(name: str, types: tuple[type, ...], value: Any) -> Any:
@@ -206,9 +200,7 @@ def _known(name: str) -> str:
 
 
 def _context_of(overrides: dict) -> TraceContext:
-    values = tuple(
-        [overrides[name] if name in overrides else getattr(_State, name) for name in _traced]
-    )
+    values = tuple([overrides[name] if name in overrides else getattr(_State, name) for name in _traced])
     return _contexts.setdefault(values, TraceContext(values))
 
 
@@ -370,9 +362,7 @@ class Config:
             return getattr(state, _known(name))
         except AttributeError:
             near = _elsewhere.close_to(name, _checks)
-            raise AttributeError(
-                f"{name!r} is not a config option; config.values lists them{near or '.'}"
-            ) from None
+            raise AttributeError(f"{name!r} is not a config option; config.values lists them{near or '.'}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"Options are set with config.update({_known(name)!r}, {value!r}).")
@@ -424,9 +414,7 @@ class Setting:
     def __call__(self, new_val: Any = _UNSET) -> _Override:
         if new_val is _UNSET:
             if not isinstance(getattr(_State, self.option), bool):
-                raise TypeError(
-                    f"{self.name}() needs an argument: the new value of the option {self.option}."
-                )
+                raise TypeError(f"{self.name}() needs an argument: the new value of the option {self.option}.")
             new_val = True
         return _Override(self.option, _checks[self.option](new_val))
 
@@ -436,9 +424,7 @@ class Setting:
         return getattr(state, self.option)
 
     def __bool__(self):
-        raise TypeError(
-            f"{self.name} is a context manager, not a value; its value is config.{self.option}."
-        )
+        raise TypeError(f"{self.name} is a context manager, not a value; its value is config.{self.option}.")
 
     def __repr__(self):
         return f"<context manager of the option {self.option} (now {self.value!r})>"
@@ -499,12 +485,7 @@ for _name, _default in {**options.BOOLEANS, **options.FLOATS}.items():
 for _name, _default in options.INTEGERS.items():
     define(_name, _default, _check_integer_or_none, traced=_name in options.TRACED)
 for _name, _default in options.STRINGS.items():
-    define(
-        _name,
-        _default,
-        _check_device if _name == "jax_default_device" else None,
-        traced=_name in options.TRACED,
-    )
+    define(_name, _default, _check_device if _name == "jax_default_device" else None, traced=_name in options.TRACED)
 for _name, (_default, _values) in options.CHOICES.items():
     define(_name, _default, _values, traced=_name in options.TRACED)
 define("gradix_progress", False, _check_progress, traced=True)

@@ -38,9 +38,7 @@ class Event:
 
     def __str__(self) -> str:
         reason = f": {self.why}" if self.why else ""
-        return (
-            f"{self.kind:<7} {self.function} ({1e3 * self.seconds:.1f} ms) at {self.place}{reason}"
-        )
+        return f"{self.kind:<7} {self.function} ({1e3 * self.seconds:.1f} ms) at {self.place}{reason}"
 
 
 def tell(kind: str, function: str, seconds: float, why: str = "") -> None:

@@ -8,21 +8,15 @@ from gradix._base import config
 def _attributes(name: str, value):
     """Check the value, which `set_xla_metadata` sets."""
     if value is not None and not isinstance(value, tuple):
-        raise ValueError(
-            f"option {name} is set by gradix.experimental.xla_metadata.set_xla_metadata; got {value!r}."
-        )
+        raise ValueError(f"option {name} is set by gradix.experimental.xla_metadata.set_xla_metadata; got {value!r}.")
     return value
 
 
 def _seconds(name: str, value):
     if isinstance(value, str):  # of an environment variable
         value = None if value.lower() == "none" else float(value)
-    if value is not None and (
-        isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0
-    ):
-        raise ValueError(
-            f"{name} must be a number of seconds, or None for no limit; got {value!r}."
-        )
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0):
+        raise ValueError(f"{name} must be a number of seconds, or None for no limit; got {value!r}.")
     return value
 
 

@@ -54,8 +54,7 @@ def _import(name: str):
         top = error.name.partition(".")[0]
         missing = f"Module {name!r} is needed for this, but it is not installed"
         raise ModuleNotFoundError(
-            f"{missing} ({error}). Install it: pip install {_DISTRIBUTIONS.get(top, top)}",
-            name=error.name,
+            f"{missing} ({error}). Install it: pip install {_DISTRIBUTIONS.get(top, top)}", name=error.name
         ) from None
 
 
@@ -140,9 +139,7 @@ class on_demand:  # noqa: N801  (read as a statement)
             if globals is not self._face:
                 return self._import(name, globals, locals, fromlist, level)
             if not fromlist or level:
-                raise SyntaxError(
-                    f"write 'from {name} import ...' with the full name of the module under on_demand."
-                )
+                raise SyntaxError(f"write 'from {name} import ...' with the full name of the module under on_demand.")
             return _Source(name)
 
         builtins.__import__ = place
@@ -198,10 +195,7 @@ def tell_face(value: Any, face: str, name: str, is_home: bool = True) -> None:
 
     If the face is not its home, this applies only to functions and classes of the face's own files.
     """
-    if (
-        not isinstance(value, (FunctionType, type))
-        or not value.__name__ == name == value.__qualname__
-    ):
+    if not isinstance(value, (FunctionType, type)) or not value.__name__ == name == value.__qualname__:
         return
     package, _, place = (value.__module__ or "").partition(".")
     is_inside = f"{package}.{place}".startswith(face + ".")

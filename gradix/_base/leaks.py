@@ -33,11 +33,7 @@ def holders(value: Any, limit: int = 3) -> list[str]:
         held, path = queue.pop(0)
         scans += 1
         for holder in gc.get_referrers(held):
-            if (
-                id(holder) in seen
-                or isinstance(holder, (types.FrameType, weakref.ref))
-                or holder is queue
-            ):
+            if id(holder) in seen or isinstance(holder, (types.FrameType, weakref.ref)) or holder is queue:
                 continue
             seen.add(id(holder))
             for text, suffix in _steps(holder, held, path):
@@ -55,9 +51,7 @@ def _steps(holder, held, path: str) -> Iterator[tuple[str, str]]:
         if "__name__" in holder and "__builtins__" in holder:
             module = str(holder["__name__"])
             if not _is_ours(module):
-                yield from (
-                    (f"the global variable `{k}{path}` of module {module}", "") for k in keys[:1]
-                )
+                yield from ((f"the global variable `{k}{path}` of module {module}", "") for k in keys[:1])
             return
         owner = _owner(holder)
         if owner is not None:
@@ -80,8 +74,7 @@ def _steps(holder, held, path: str) -> Iterator[tuple[str, str]]:
         names = [
             n
             for n in _names(holder)
-            if inspect.getattr_static(holder, n, None) is not None
-            and getattr(holder, n, None) is held
+            if inspect.getattr_static(holder, n, None) is not None and getattr(holder, n, None) is held
         ]
         yield from _attribute(holder, names[0] if names else "?", path)
 
@@ -92,10 +85,7 @@ def _attribute(owner, name: str, path: str) -> Iterator[tuple[str, str]]:
         return  # it is an iterator, a bound method, or an object of this package
     named = _global_name(owner)
     if named:
-        yield (
-            f"`{named[0]}.{name}{path}`, where `{named[0]}` is a global variable of module {named[1]}",
-            "",
-        )
+        yield (f"`{named[0]}.{name}{path}`, where `{named[0]}` is a global variable of module {named[1]}", "")
     else:
         what = "of the class" if isinstance(owner, type) else "of an object of class"
         yield f"the attribute `{name}{path}` {what} {kind.__module__}.{kind.__qualname__}", ""
@@ -121,11 +111,7 @@ def _as_tuple(x) -> tuple:
 
 
 def _is_closure(holder) -> bool:
-    return (
-        isinstance(holder, tuple)
-        and bool(holder)
-        and all(isinstance(v, types.CellType) for v in holder)
-    )
+    return isinstance(holder, tuple) and bool(holder) and all(isinstance(v, types.CellType) for v in holder)
 
 
 def _captured_by(cell) -> tuple[str, str] | None:
@@ -153,11 +139,7 @@ def _global_name(o) -> tuple[str, str] | None:
 
 
 def _key(k) -> str:
-    text = (
-        repr(k)
-        if isinstance(k, (str, int, float, bool, bytes, tuple))
-        else f"a key of type {type(k).__name__}"
-    )
+    text = repr(k) if isinstance(k, (str, int, float, bool, bytes, tuple)) else f"a key of type {type(k).__name__}"
     return text if len(text) <= 40 else text[:37] + "..."
 
 

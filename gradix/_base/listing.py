@@ -20,13 +20,7 @@ def listing(face: str, *modules: str, is_home: bool = False) -> Callable[[], lis
             for name, value in namespace.items()
             if not name.startswith("_") and (name in modules or not isinstance(value, ModuleType))
         ]
-        return sorted(
-            {
-                *public,
-                *modules,
-                *(name for name in namespace if name.startswith("__") and name != "__dir__"),
-            }
-        )
+        return sorted({*public, *modules, *(name for name in namespace if name.startswith("__") and name != "__dir__")})
 
     for name, value in list(vars(sys.modules[face]).items()):
         if not name.startswith("_"):
@@ -43,9 +37,7 @@ def own_names(face: str, *others: str) -> Callable[[], list[str]]:
     def names() -> list[str]:
         namespace = vars(sys.modules[face])
         public = namespace.get("__all__") or [
-            name
-            for name, value in namespace.items()
-            if not name.startswith("_") and _is_own(value, namespace)
+            name for name, value in namespace.items() if not name.startswith("_") and _is_own(value, namespace)
         ]
         special = [name for name in namespace if name.startswith("__") and name != "__dir__"]
         return sorted({*public, *others, *special})

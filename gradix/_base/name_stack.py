@@ -75,23 +75,12 @@ class NameStack:
         """The names with the innermost derivative transposed."""
         found = self._transposed
         if found is None:
-            at = max(
-                (i for i, s in enumerate(self.stack) if s == Transform("jvp")),
-                default=len(self.stack),
-            )
-            found = self._transposed = NameStack(
-                (*self.stack[:at], Transform("transpose"), *self.stack[at:])
-            )
+            at = max((i for i, s in enumerate(self.stack) if s == Transform("jvp")), default=len(self.stack))
+            found = self._transposed = NameStack((*self.stack[:at], Transform("transpose"), *self.stack[at:]))
         return found
 
     def __add__(self, other: NameStack) -> NameStack:
-        return (
-            NameStack((*self.stack, *other.stack))
-            if self.stack and other.stack
-            else other
-            if other.stack
-            else self
-        )
+        return NameStack((*self.stack, *other.stack)) if self.stack and other.stack else other if other.stack else self
 
     def __radd__(self, other):
         return self if other == "" else NotImplemented

@@ -17,10 +17,7 @@ from gradix._base.lazy import lazy_module
 
 _threadpoolctl: Any = lazy_module("threadpoolctl")
 # Wheels of either bring a library of their own, which is loaded with these.
-_LOADING: dict[str, Any] = {
-    "numpy": lazy_module("numpy.linalg"),
-    "scipy": lazy_module("scipy.linalg.lapack"),
-}
+_LOADING: dict[str, Any] = {"numpy": lazy_module("numpy.linalg"), "scipy": lazy_module("scipy.linalg.lapack")}
 
 
 class _Pools:
@@ -84,14 +81,8 @@ def on_one_thread(function: Callable, package: str) -> Callable:
 def _pools_of(package: str) -> list:
     """Pairs of functions that get and set the number of threads of each thread pool."""
     hasattr(_LOADING[package], "__name__")  # reading an attribute imports the lazy module
-    found = [
-        c for c in _threadpoolctl.ThreadpoolController().lib_controllers if c.user_api == "blas"
-    ]
-    own = [
-        c
-        for c in found
-        if f"{package}.libs" in c.filepath or f"{os.sep}{package}{os.sep}" in c.filepath
-    ]
+    found = [c for c in _threadpoolctl.ThreadpoolController().lib_controllers if c.user_api == "blas"]
+    own = [c for c in found if f"{package}.libs" in c.filepath or f"{os.sep}{package}{os.sep}" in c.filepath]
     return [_direct(c) or (c.get_num_threads, c.set_num_threads) for c in own or found]
 
 

@@ -173,31 +173,17 @@ CHOICES = {
     "jax_numpy_rank_promotion": ("allow", ("allow", "warn", "raise")),
     "jax_optimization_level": ("UNKNOWN", ("UNKNOWN", "O0", "O1", "O2", "O3")),
     "jax_send_traceback_to_runtime": ("off", ("off", "on", "full")),
-    "jax_traceback_filtering": (
-        "auto",
-        ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
-    ),
+    "jax_traceback_filtering": ("auto", ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")),
     "jax_transfer_guard": (None, ("allow", "log", "disallow", "log_explicit", "disallow_explicit")),
-    "jax_transfer_guard_device_to_device": (
-        None,
-        ("allow", "log", "disallow", "log_explicit", "disallow_explicit"),
-    ),
-    "jax_transfer_guard_device_to_host": (
-        None,
-        ("allow", "log", "disallow", "log_explicit", "disallow_explicit"),
-    ),
-    "jax_transfer_guard_host_to_device": (
-        None,
-        ("allow", "log", "disallow", "log_explicit", "disallow_explicit"),
-    ),
+    "jax_transfer_guard_device_to_device": (None, ("allow", "log", "disallow", "log_explicit", "disallow_explicit")),
+    "jax_transfer_guard_device_to_host": (None, ("allow", "log", "disallow", "log_explicit", "disallow_explicit")),
+    "jax_transfer_guard_host_to_device": (None, ("allow", "log", "disallow", "log_explicit", "disallow_explicit")),
     "jax_use_magma": ("auto", ("off", "on", "auto")),
 }
 
 # other names of options, and of their values
 SPELLINGS = {"explicit_x64": "jax_explicit_x64_dtypes"}
-VALUE_SPELLINGS = {
-    "jax_explicit_x64_dtypes": {"honour": "allow", "honor": "allow", "truncate": "warn"}
-}
+VALUE_SPELLINGS = {"jax_explicit_x64_dtypes": {"honour": "allow", "honor": "allow", "truncate": "warn"}}
 
 # Setting an option sets those that it implies.
 IMPLIED = {
@@ -205,7 +191,7 @@ IMPLIED = {
         "jax_transfer_guard_host_to_device",
         "jax_transfer_guard_device_to_device",
         "jax_transfer_guard_device_to_host",
-    ),
+    )
 }
 
 # the options on which a traced program may depend
@@ -242,22 +228,13 @@ TRACED = frozenset(
 
 # Public context managers: name: (option, what it does).
 CONTEXT_MANAGERS = {
-    "allow_f16_reductions": (
-        "jax_allow_f16_reductions",
-        "allow sums of 16-bit floats in their own precision",
-    ),
+    "allow_f16_reductions": ("jax_allow_f16_reductions", "allow sums of 16-bit floats in their own precision"),
     "array_garbage_collection_guard": (
         "jax_array_garbage_collection_guard",
         "allow, log or abort on arrays that only the garbage collector frees",
     ),
-    "auto_pcast": (
-        "jax_auto_pcast",
-        "cast replicated values to varying ones inside shard_map where needed",
-    ),
-    "check_tracer_leaks": (
-        "jax_check_tracer_leaks",
-        "report traced arrays that outlive their function",
-    ),
+    "auto_pcast": ("jax_auto_pcast", "cast replicated values to varying ones inside shard_map where needed"),
+    "check_tracer_leaks": ("jax_check_tracer_leaks", "report traced arrays that outlive their function"),
     "debug_infs": ("jax_debug_infs", "raise when an operation gives an infinity"),
     "debug_key_reuse": ("jax_debug_key_reuse", "raise when a random key is consumed twice"),
     "debug_nans": ("jax_debug_nans", "raise when an operation gives a NaN"),
@@ -284,27 +261,15 @@ CONTEXT_MANAGERS = {
     "log_compiles": ("jax_log_compiles", "log every trace and compilation"),
     "no_execution": ("jax_no_execution", "raise when a program is run"),
     "no_tracing": ("jax_no_tracing", "raise when a function is traced"),
-    "numpy_dtype_promotion": (
-        "jax_numpy_dtype_promotion",
-        "'standard' promotion of dtypes, or 'strict': none",
-    ),
-    "numpy_rank_promotion": (
-        "jax_numpy_rank_promotion",
-        "allow, warn of or raise at broadcasts between ranks",
-    ),
+    "numpy_dtype_promotion": ("jax_numpy_dtype_promotion", "'standard' promotion of dtypes, or 'strict': none"),
+    "numpy_rank_promotion": ("jax_numpy_rank_promotion", "allow, warn of or raise at broadcasts between ranks"),
     "remove_size_one_mesh_axis_from_type": (
         "jax_remove_size_one_mesh_axis_from_type",
         "leave mesh axes of size one out of array types",
     ),
     "softmax_custom_jvp": ("jax_softmax_custom_jvp", "differentiate softmax by its own formula"),
-    "thread_guard": (
-        "jax_thread_guard",
-        "raise when arrays on many processes are used from several threads",
-    ),
-    "threefry_partitionable": (
-        "jax_threefry_partitionable",
-        "draw random bits that do not depend on the sharding",
-    ),
+    "thread_guard": ("jax_thread_guard", "raise when arrays on many processes are used from several threads"),
+    "threefry_partitionable": ("jax_threefry_partitionable", "draw random bits that do not depend on the sharding"),
     "transfer_guard_device_to_device": (
         "jax_transfer_guard_device_to_device",
         "allow, log or disallow transfers between devices",

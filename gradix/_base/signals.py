@@ -16,9 +16,7 @@ from typing import Any
 
 # Signals whose handlers may raise. Each look at a handler takes time in every call.
 _NAMES = "HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD CONT TSTP XCPU VTALRM PROF WINCH IO BREAK"
-_NUMBERS = tuple(
-    [int(getattr(_signal, f"SIG{n}")) for n in _NAMES.split() if hasattr(_signal, f"SIG{n}")]
-)
+_NUMBERS = tuple([int(getattr(_signal, f"SIG{n}")) for n in _NAMES.split() if hasattr(_signal, f"SIG{n}")])
 _getsignal, _setsignal, _get_ident = _signal.getsignal, _signal.signal, _thread.get_ident
 _main = 0  # the number of the main thread
 
@@ -88,9 +86,7 @@ def deferring(function: Callable) -> Callable:
             return function(*args, **kwargs)
         found = [*map(_getsignal, _NUMBERS)]
         if found != _found:
-            _handlers = {
-                n: h for n, h in zip(_NUMBERS, found) if h is not None and type(h) is not int
-            }
+            _handlers = {n: h for n, h in zip(_NUMBERS, found) if h is not None and type(h) is not int}
             _found = found
         outer, deferral = _current, _Deferral(_handlers)
         record = deferral.arrived.setdefault

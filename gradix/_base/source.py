@@ -85,9 +85,7 @@ class SourcePlace:
         """The same place, with names around those it has."""
         return NamedPlace(self.code, self.lasti, names + self.name_stack) if names else self
 
-    def replace(
-        self, *, name_stack: NameStack | None = None, traceback: SourcePlace | None = None
-    ) -> SourcePlace:
+    def replace(self, *, name_stack: NameStack | None = None, traceback: SourcePlace | None = None) -> SourcePlace:
         """The place with other names, or another place with these names."""
         at, names = traceback or self, self.name_stack if name_stack is None else name_stack
         return NamedPlace(at.code, at.lasti, names) if names else SourcePlace(at.code, at.lasti)
@@ -113,9 +111,7 @@ class SourcePlace:
         return (None, None, None, None)
 
     def __eq__(self, other):
-        return (
-            isinstance(other, SourcePlace) and self.code is other.code and self.lasti == other.lasti
-        )
+        return isinstance(other, SourcePlace) and self.code is other.code and self.lasti == other.lasti
 
     def __hash__(self):
         return hash((id(self.code), self.lasti))

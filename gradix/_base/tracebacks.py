@@ -117,11 +117,7 @@ def _links(of: TracebackType | None) -> list[TracebackType]:
 def _users_frames(whole: TracebackType | None, others=()) -> TracebackType | None:
     """The traceback without our frames, and those of other files."""
     shown = None
-    users = [
-        t
-        for t in _links(whole)
-        if not is_ours(t.tb_frame) and t.tb_frame.f_code.co_filename not in others
-    ]
+    users = [t for t in _links(whole) if not is_ours(t.tb_frame) and t.tb_frame.f_code.co_filename not in others]
     for t in reversed(users if len(users) <= _MOST_FRAMES else _without_repeats(users)):
         shown = TracebackType(shown, t.tb_frame, t.tb_lasti, t.tb_lineno)
     return shown
@@ -222,12 +218,7 @@ def _show(kind: type[BaseException], error: BaseException, whole: TracebackType 
         for e, frames in before:
             BaseException.with_traceback(e, frames)
     noted = any(NOTE in getattr(e, "__notes__", ()) for e in chain)
-    if (
-        shortened
-        and not noted
-        and state.jax_traceback_filtering != "quiet_remove_frames"
-        and sys.stderr is not None
-    ):
+    if shortened and not noted and state.jax_traceback_filtering != "quiet_remove_frames" and sys.stderr is not None:
         print(NOTE, file=sys.stderr)
 
 

@@ -23,9 +23,7 @@ def check(direction: str, what, is_explicit: bool = False) -> None:
     level = getattr(_options, "jax_transfer_guard_" + direction)
     name = direction.replace("_", "-")
     if level in _REFUSED[is_explicit]:
-        way_out = (
-            "" if is_explicit else "Write it out with device_put before, where that is allowed, or "
-        )
+        way_out = "" if is_explicit else "Write it out with device_put before, where that is allowed, or "
         raise errors.JaxRuntimeError(
             f"INVALID_ARGUMENT: Disallowed {name} transfer: {what}. The option "
             f"jax_transfer_guard_{direction} is {level!r}. {way_out}"

@@ -61,9 +61,7 @@ class Call(Primitive):
     def jvp(self, primals, tangents, *, jaxpr, **params):
         nonzero = tuple([t is not None for t in tangents])
         both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
-        outs = bind(
-            self, [*primals, *(t for t in tangents if t is not None)], {"jaxpr": both, **params}
-        )
+        outs = bind(self, [*primals, *(t for t in tangents if t is not None)], {"jaxpr": both, **params})
         n = len(jaxpr.out_avals)
         given = iter(outs[n:])
         return outs[:n], [next(given) if nz else None for nz in out_nonzero]
@@ -75,11 +73,7 @@ class Call(Primitive):
         residuals = split.residuals(primals, outs)
         if not any(split.out_nonzero):
             return outs[: split.n_out], [None] * split.n_out
-        ts = bind(
-            self,
-            [*residuals, *(t for t in tangents if t is not None)],
-            {"jaxpr": split.linear, **params},
-        )
+        ts = bind(self, [*residuals, *(t for t in tangents if t is not None)], {"jaxpr": split.linear, **params})
         given = iter(ts)
         return outs[: split.n_out], [next(given) if nz else None for nz in split.out_nonzero]
 
@@ -132,9 +126,7 @@ class Call(Primitive):
         )
 
     def lower(self, em, outs, *args, jaxpr: ClosedJaxpr, name, **_):
-        return em.call_jaxpr(
-            name, jaxpr.jaxpr, jaxpr.consts, args, ordered=any(map(is_ordered, jaxpr.effects))
-        )
+        return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args, ordered=any(map(is_ordered, jaxpr.effects)))
 
     def show(self, params):
         return {k: params[k] for k in ("name", "jaxpr")}

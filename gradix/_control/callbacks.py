@@ -7,13 +7,7 @@ import numpy as np
 from gradix._base.errors import CallbackResultError
 from gradix._core.array import wrap_host
 from gradix._core.dtypes import canonicalize_dtype
-from gradix._core.effects import (
-    debug_effect,
-    io_effect,
-    no_effects,
-    ordered_debug_effect,
-    ordered_io_effect,
-)
+from gradix._core.effects import debug_effect, io_effect, no_effects, ordered_debug_effect, ordered_io_effect
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import expand_axis, to_front
@@ -89,11 +83,7 @@ class Callback(Primitive):
             ]
             mapped = callback
         avals = tuple([insert_axis(a, size, 0) for a in result_avals])
-        outs = bind(
-            self,
-            xs,
-            {"callback": mapped, "result_avals": avals, "vmap_method": vmap_method, **params},
-        )
+        outs = bind(self, xs, {"callback": mapped, "result_avals": avals, "vmap_method": vmap_method, **params})
         return outs, [0] * len(outs)
 
     def divide(self, mesh, avals, outs, params):
@@ -105,9 +95,7 @@ class Callback(Primitive):
             return [_checked(np.asarray(o), a) for o, a in zip(callback(*arrays), result_avals)]
 
         kept = self.effect is not None
-        return em.callback(
-            call, outs, *args, has_side_effect=kept, ordered=bool(params.get("ordered")) and kept
-        )
+        return em.callback(call, outs, *args, has_side_effect=kept, ordered=bool(params.get("ordered")) and kept)
 
     def show(self, params):
         hidden = {"ordered"} if self.effect is None else set()

@@ -42,9 +42,7 @@ def batch_rule(rule: Callable, axis, args, in_axes) -> tuple[list, list]:
     outs, out_axes = batch(rule, axis, args, in_axes)
     if not any(_is_mapped_over(axis, o) for o in outs):
         return outs, out_axes
-    avals = [
-        x.aval if a is None else mapped_aval(axis.size, a, x.aval) for x, a in zip(args, in_axes)
-    ]
+    avals = [x.aval if a is None else mapped_aval(axis.size, a, x.aval) for x, a in zip(args, in_axes)]
     closed, consts = stage_open(rule, avals)
     places = [c.axis if _is_mapped_over(axis, c) else None for c in consts]
     values = [c if a is None else c.val for c, a in zip(consts, places)]

@@ -107,10 +107,7 @@ def raise_failed(code: ArrayImpl, words: ArrayImpl, sites) -> None:
 def errors_in(codes: np.ndarray, words: np.ndarray, sites) -> list:
     """The pairs (index, exception) of all errors among codes of any shape."""
     return (
-        [
-            (index, sites[int(codes[index]) - 1].exception(words[index]))
-            for index in zip(*np.nonzero(codes))
-        ]
+        [(index, sites[int(codes[index]) - 1].exception(words[index])) for index in zip(*np.nonzero(codes))]
         if codes.ndim
         else [((), sites[int(codes) - 1].exception(words))]
         if codes

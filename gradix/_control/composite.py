@@ -33,8 +33,7 @@ class Composite(AnnotatedCall):
         told.append(f"decomposition = @{symbol}")
         told += [f"version = {version} : i32"] if version else []
         return em.written(
-            f'stablehlo.composite "{name}" {", ".join([v.name for v in operands])} '
-            f"{{{', '.join(told)}}}",
+            f'stablehlo.composite "{name}" {", ".join([v.name for v in operands])} {{{", ".join(told)}}}',
             outs,
             *operands,
         )

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._control.inner_programs import (
-    dependent,
-    evaluated,
-    is_any_ordered,
-    may_run,
-    rearranged,
-    with_inputs,
-    work,
-)
+from gradix._control.inner_programs import dependent, evaluated, is_any_ordered, may_run, rearranged, with_inputs, work
 from gradix._control.masked_branches import is_costly, run_where_taken
 from gradix._core.aval import joined, seen
 from gradix._core.effects import IOEffect, OrderedIOEffect
@@ -71,9 +63,7 @@ class Cond(Primitive):
         nz = tuple([t is not None for t in tangents[1:]])
         out_nz = tuple(_any_of([jvp_jaxpr(b, nz)[1] for b in branches]))
         both = alike([jvp_jaxpr(b, nz, out_nz)[0] for b in branches])
-        outs = bind(
-            self, [*primals, *[t for t in tangents[1:] if t is not None]], {"branches": both}
-        )
+        outs = bind(self, [*primals, *[t for t in tangents[1:] if t is not None]], {"branches": both})
         n = len(out_nz)
         given = iter(outs[n:])
         return outs[:n], [next(given) if f else None for f in out_nz]
@@ -87,11 +77,7 @@ class Cond(Primitive):
         known, linear, sources = _joined(cuts, nz)
         outs = bind(self, primals, {"branches": known})
         residuals = [primals[1 + i] if kind == "in" else outs[i] for kind, i in sources]
-        ts = bind(
-            self,
-            [primals[0], *residuals, *[t for t in tangents if t is not None]],
-            {"branches": linear},
-        )
+        ts = bind(self, [primals[0], *residuals, *[t for t in tangents if t is not None]], {"branches": linear})
         given = iter(ts)
         return outs[:n], [next(given) if f else None for f in out_nz]
 
@@ -101,10 +87,7 @@ class Cond(Primitive):
         found = [transpose_with_refs(b, linear, nz) for b in branches]
         live = _any_of([f[1] for f in found])
         kept = [i for i, alive in enumerate(live) if alive]
-        operands = [
-            *[a for a, is_lin in zip(args, linear) if not is_lin],
-            *[c for c in cts if c is not None],
-        ]
+        operands = [*[a for a, is_lin in zip(args, linear) if not is_lin], *[c for c in cts if c is not None]]
         refs = _all_refs([f[2] for f in found])
         backs = alike([_with_all_refs(f, refs, len(operands), kept) for f in found])
         values = [ref.read() for ref, _ in refs]
@@ -128,11 +111,7 @@ class Cond(Primitive):
         A branch gets operands without a derivative for examples that do not take it, so a NaN
         derivative there does not reach the result.
         """
-        bad = [
-            e
-            for e in self.effects({"branches": branches})
-            if isinstance(e, (IOEffect, OrderedIOEffect))
-        ]
+        bad = [e for e in self.effects({"branches": branches}) if isinstance(e, (IOEffect, OrderedIOEffect))]
         if bad:
             raise NotImplementedError(
                 f"vmap of cond with a batched predicate runs every branch, so its effect "
@@ -140,12 +119,9 @@ class Cond(Primitive):
                 "with the effect out of the branch."
             )
         index, operands, in_axes = to_axis(axis.size, args[0], axes[0], 0), args[1:], axes[1:]
-        apart = [
-            k for k, b in enumerate(branches) if axis.size and is_costly(b) and not b.jaxpr.effects
-        ]
+        apart = [k for k, b in enumerate(branches) if axis.size and is_costly(b) and not b.jaxpr.effects]
         results = {
-            k: run_where_taken(self, axis, branches[k], eq(index, np.int32(k)), operands, in_axes)
-            for k in apart
+            k: run_where_taken(self, axis, branches[k], eq(index, np.int32(k)), operands, in_axes) for k in apart
         }
         ready = [r for k in apart for r in results[k]]
 
@@ -159,9 +135,7 @@ class Cond(Primitive):
             ]
             return [bind(select_n_p, [i, *column], {}) for column in zip(*cases)]
 
-        outs, out_axes = map(
-            list, batch(every, axis, [index, *ready, *operands], [0, *[0] * len(ready), *in_axes])
-        )
+        outs, out_axes = map(list, batch(every, axis, [index, *ready, *operands], [0, *[0] * len(ready), *in_axes]))
         for place, operand in _handed_on(branches):
             # every branch returns this operand, so the result needs no batch axis either
             if in_axes[operand] is None:
@@ -202,9 +176,7 @@ def alike(branches) -> tuple:
     """The branches, with results that vary over the same mesh axes: zeros of one vary over none."""
     if not (seen.meshes and state.manual):
         return tuple(branches)
-    vmas = tuple(
-        [joined([a.vma for a in column]) for column in zip(*[b.out_avals for b in branches])]
-    )
+    vmas = tuple([joined([a.vma for a in column]) for column in zip(*[b.out_avals for b in branches])])
     return tuple([_varying(b, vmas) for b in branches])
 
 
@@ -226,10 +198,7 @@ def _handed_on(branches) -> list[tuple[int, int]]:
     """The positions (result, operand) where every branch returns the operand unchanged."""
     found = []
     for place, column in enumerate(zip(*[b.jaxpr.outvars for b in branches])):
-        places = {
-            next((i for i, v in enumerate(b.jaxpr.invars) if v is out), -1)
-            for b, out in zip(branches, column)
-        }
+        places = {next((i for i, v in enumerate(b.jaxpr.invars) if v is out), -1) for b, out in zip(branches, column)}
         if len(places) == 1 and -1 not in places:
             found.append((place, places.pop()))
     return found
@@ -326,9 +295,7 @@ def _join(cuts):
             if source not in sources:
                 sources.append(source)
     known = alike([_filled(c, own, slots) for c, own in zip(cuts, places)])
-    avals = [
-        cuts[0].known.in_avals[i] if kind == "in" else known[0].out_avals[i] for kind, i in sources
-    ]
+    avals = [cuts[0].known.in_avals[i] if kind == "in" else known[0].out_avals[i] for kind, i in sources]
     linear = alike([_taking(c, own, sources, avals) for c, own in zip(cuts, places)])
     return known, linear, sources
 

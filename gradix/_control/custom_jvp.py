@@ -83,9 +83,7 @@ class CustomJVPCall(RuledCall):
         function, jvp = subfuns
 
         def rule(primals, tangents):
-            outs = [
-                as_array(x) for x in jvp.call_wrapped(*primals, *instantiated(primals, tangents))
-            ]
+            outs = [as_array(x) for x in jvp.call_wrapped(*primals, *instantiated(primals, tangents))]
             n = len(outs) // 2
             return outs[:n], outs[n:]
 
@@ -112,28 +110,11 @@ class CustomJVPCall(RuledCall):
         function = _as_function(params["call_jaxpr"])
         return interpret(self, function, _wrapped.WrappedFun(rule), args, symbolic_zeros=False)
 
-    def jvp(
-        self,
-        primals,
-        tangents,
-        *,
-        call_jaxpr,
-        jvp,
-        num_consts,
-        name,
-        num_static=0,
-        symbolic_zeros=False,
-        **_,
-    ):
+    def jvp(self, primals, tangents, *, call_jaxpr, jvp, num_consts, name, num_static=0, symbolic_zeros=False, **_):
         if any(t is not None for t in tangents[: num_consts + num_static]):
-            raise closed_over(
-                name, "custom_jvp", next(p for p, t in zip(primals, tangents) if t is not None)
-            )
+            raise closed_over(name, "custom_jvp", next(p for p, t in zip(primals, tangents) if t is not None))
         given = tangents[num_consts:]
-        outs, ts = jvp(
-            primals[num_consts:],
-            given if symbolic_zeros else instantiated(primals[num_consts:], given),
-        )
+        outs, ts = jvp(primals[num_consts:], given if symbolic_zeros else instantiated(primals[num_consts:], given))
         check_types(name, "JVP rule", outs, call_jaxpr.out_avals)
         return outs, ts
 
@@ -146,9 +127,7 @@ class CustomJVPCall(RuledCall):
         def mapped_jvp(primals, tangents):
             present = [t is not None for t in tangents]
             t_axes = [
-                a if is_differentiable(p.aval) else None
-                for p, a, there in zip(primals, in_axes, present)
-                if there
+                a if is_differentiable(p.aval) else None for p, a, there in zip(primals, in_axes, present) if there
             ]
             outs, out_axes = _captured.batch_rule(
                 lambda *xs: _flat_rule(jvp, present, xs),
@@ -181,10 +160,7 @@ def _flat_rule(jvp, present, xs):
     n = len(present)
     given = iter(xs[n:])
     outs, tangents = jvp(xs[:n], [next(given) if there else None for there in present])
-    return [
-        *outs,
-        *[zeros(tangent_aval(o.aval)) if t is None else t for o, t in zip(outs, tangents)],
-    ]
+    return [*outs, *[zeros(tangent_aval(o.aval)) if t is None else t for o, t in zip(outs, tangents)]]
 
 
 def axis_of(size):
@@ -315,9 +291,7 @@ def call_custom_jvp(
         if any(is_deeper(v, top) for v in (*outs, *ts)):
             function, jvp, more = _explicit(function, jvp, primals, given, top)
             args, n = [*more, *args], num_static + len(more)
-            return call_custom_jvp(
-                function, jvp, args, name, debug, n, symbolic_zeros=symbolic_zeros
-            )
+            return call_custom_jvp(function, jvp, args, name, debug, n, symbolic_zeros=symbolic_zeros)
         check_closed(name, "custom_jvp", top, [*outs, *ts])
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts, refs, sealing = stage_ruled(function, args, debug)

@@ -83,9 +83,7 @@ class InspectSharding(Primitive):
 def _asking(em, partitioner, outs, args, attrs: str, **options):
     em.partitioners.append(partitioner)
     number = str(partitioner.number)
-    return em.custom_call(
-        TARGET, outs, *args, backend_config=number, api_version=2, attrs=attrs, **options
-    )
+    return em.custom_call(TARGET, outs, *args, backend_config=number, api_version=2, attrs=attrs, **options)
 
 
 custom_partitioning_p = CustomPartitioning("custom_partitioning")

@@ -13,22 +13,10 @@ from gradix._control.custom_jvp import (
     mapped_call,
     top_trace,
 )
-from gradix._control.rules_with_refs import (
-    backward_through,
-    forward_through,
-    stage_ruled,
-)
+from gradix._control.rules_with_refs import backward_through, forward_through, stage_ruled
 from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
-from gradix._ops.basis import (
-    instantiate,
-    is_differentiable,
-    move_axis,
-    reduce_sum,
-    tangent_aval,
-    to_axis,
-    zeros,
-)
+from gradix._ops.basis import instantiate, is_differentiable, move_axis, reduce_sum, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import batch
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, jvp_jaxpr
 from gradix._transforms.staging import eval_closed, give_back
@@ -54,29 +42,12 @@ class CustomVJPCall(RuledCall):
         return outs[:n], [next(given) if nz else None for nz in out_nonzero]
 
     def linearize(
-        self,
-        primals,
-        tangents,
-        *,
-        call_jaxpr,
-        fwd,
-        bwd,
-        num_consts,
-        name,
-        num_static=0,
-        symbolic_zeros=False,
+        self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name, num_static=0, symbolic_zeros=False
     ):
         if any(t is not None for t in tangents[: num_consts + num_static]):
-            raise closed_over(
-                name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None)
-            )
+            raise closed_over(name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None))
         outs, ts = linear_by_rule(
-            fwd,
-            bwd,
-            name,
-            primals[num_consts:],
-            tangents[num_consts:],
-            symbolic_zeros=symbolic_zeros,
+            fwd, bwd, name, primals[num_consts:], tangents[num_consts:], symbolic_zeros=symbolic_zeros
         )
         check_types(name, "fwd rule", outs, call_jaxpr.out_avals)
         return outs, ts
@@ -92,8 +63,7 @@ class CustomVJPCall(RuledCall):
                 lambda *xs: [v for part in fwd(*xs, **told) for v in part], axis, vals, in_axes
             )
             outs[:n_out] = [
-                o if a is w is None else _front(axis, o, a)
-                for o, a, w in zip(outs[:n_out], out_axes, where)
+                o if a is w is None else _front(axis, o, a) for o, a, w in zip(outs[:n_out], out_axes, where)
             ]
             seen["res"] = out_axes[n_out:]
             return outs[:n_out], outs[n_out:]
@@ -103,10 +73,7 @@ class CustomVJPCall(RuledCall):
             cts = [c for c in cts if c is not None]
             vals = [*residuals, *cts]
             ct_axes = [w for w, t in zip(where, there) if t]
-            given_axes = [
-                *seen["res"],
-                *[w if is_differentiable(c.aval) else None for c, w in zip(cts, ct_axes)],
-            ]
+            given_axes = [*seen["res"], *[w if is_differentiable(c.aval) else None for c, w in zip(cts, ct_axes)]]
             n_res, present = len(residuals), []
 
             def back(*xs):
@@ -116,9 +83,7 @@ class CustomVJPCall(RuledCall):
                 return [o for o in outs if o is not None]
 
             given = iter(zip(*batch(back, axis, vals, given_axes)))
-            return [
-                _back(axis, *next(given), want) if p else None for p, want in zip(present, in_axes)
-            ]
+            return [_back(axis, *next(given), want) if p else None for p, want in zip(present, in_axes)]
 
         params.update(call_jaxpr=mapped, fwd=mapped_fwd, bwd=mapped_bwd, num_consts=num_consts)
         return bind(self, args, params), where
@@ -159,10 +124,7 @@ class CustomLinear(Primitive):
 
     def transpose(self, cts, *args, bwd, num_res, out_avals, symbolic_zeros=False, **_):
         residuals = args[:num_res]
-        back = bwd(
-            residuals,
-            cts if symbolic_zeros else [instantiate(c, a) for c, a in zip(cts, out_avals)],
-        )
+        back = bwd(residuals, cts if symbolic_zeros else [instantiate(c, a) for c, a in zip(cts, out_avals)])
         wanted = iter(back)
         out = [None] * num_res
         for a in args[num_res:]:
@@ -271,13 +233,7 @@ def call_custom_vjp(
                 symbolic_zeros=symbolic_zeros,
             )
         outs, ts = linear_by_rule(
-            lambda *_, **__: found,
-            bwd,
-            name,
-            list(primals),
-            list(tangents),
-            top,
-            symbolic_zeros=symbolic_zeros,
+            lambda *_, **__: found, bwd, name, list(primals), list(tangents), top, symbolic_zeros=symbolic_zeros
         )
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts, refs, sealing = stage_ruled(function, args, debug)

@@ -44,10 +44,7 @@ class CustomVmapCall(RuledCall):
             )
         vals = [x if a is None else to_axis(axis.size, x, a, 0) for x, a in zip(args, axes)]
         outs, out_batched = rule(axis.size, batched, vals)
-        wanted = [
-            insert_axis(a, axis.size, 0 if b else None)
-            for a, b in zip(call_jaxpr.out_avals, out_batched)
-        ]
+        wanted = [insert_axis(a, axis.size, 0 if b else None) for a, b in zip(call_jaxpr.out_avals, out_batched)]
         got = [o.aval for o in outs]
         if not same_types(got, wanted):
             raise ValueError(
@@ -76,9 +73,7 @@ class CustomVmapCall(RuledCall):
         given = iter(outs[n:])
         return outs[:n], [next(given) if f else None for f in out_nz]
 
-    def linearize(
-        self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None, asked=None
-    ):
+    def linearize(self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None, asked=None):
         """Call the function, and record a linear map whose transpose has a vmap rule, too."""
         outs = bind(
             self,
@@ -107,9 +102,7 @@ class CustomVmapCall(RuledCall):
             custom_vmap_linear_p,
             [*primals, *[t for t in tangents if t is not None]],
             {
-                "call_jaxpr": rearranged(
-                    both, range(len(both.in_avals)), range(n, n + sum(out_nz))
-                ),
+                "call_jaxpr": rearranged(both, range(len(both.in_avals)), range(n, n + sum(out_nz))),
                 "rule": only_tangents,
                 "num_consts": num_consts,
                 "name": name,
@@ -174,11 +167,7 @@ def tangent_rule(rule: Rule, nz, out_nz, num_consts: int, name: str) -> Rule:
                 raise closed_over(name, "custom_vmap", primals[i])
             t, is_mapped = next(given)
             if is_mapped or mapped[i]:
-                primals[i], t, mapped[i] = (
-                    _spread(size, primals[i], mapped[i]),
-                    _spread(size, t, is_mapped),
-                    True,
-                )
+                primals[i], t, mapped[i] = (_spread(size, primals[i], mapped[i]), _spread(size, t, is_mapped), True)
             tangents.append(t)
         out_mapped: list = []
 
@@ -208,9 +197,7 @@ def back_rule(rule: Rule, nz, out_nz) -> Rule:
 
         _, program = linearize(mapped_function, primals, nz)
         cts = program.transpose([next(given) if f else None for f in out_nz])
-        return [zeros(a) if c is None else c for c, a in zip(cts, program.in_avals)], [True] * len(
-            cts
-        )
+        return [zeros(a) if c is None else c for c, a in zip(cts, program.in_avals)], [True] * len(cts)
 
     return back
 
@@ -228,10 +215,7 @@ def back_program(closed: ClosedJaxpr, nz: tuple, out_nz: tuple) -> ClosedJaxpr:
             cts = program.transpose([next(given) if f else None for f in out_nz])
             return [zeros(a) if c is None else c for c, a in zip(cts, program.in_avals)]
 
-        avals = [
-            *closed.in_avals,
-            *[tangent_aval(a) for a, f in zip(closed.out_avals, out_nz) if f],
-        ]
+        avals = [*closed.in_avals, *[tangent_aval(a) for a, f in zip(closed.out_avals, out_nz) if f]]
         found = closed.memo[key] = stage_closed(back, avals, closed.jaxpr.debug_info)
     return found
 

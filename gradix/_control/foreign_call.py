@@ -12,13 +12,7 @@ from gradix._ops.basis import expand_axis, to_front
 from gradix._transforms.batch import insert_axis, mapped_aval
 from gradix._transforms.staging import stage_closed
 
-VMAP_METHODS = (
-    "sequential",
-    "sequential_unrolled",
-    "expand_dims",
-    "broadcast_all",
-    "legacy_vectorized",
-)
+VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
 class ArrayAttribute:
@@ -92,9 +86,7 @@ class ForeignCall(Primitive):
         avals = tuple([insert_axis(a, size, 0) for a in params["result_avals"]])
         wider = {
             "result_avals": avals,
-            "input_layouts": tuple(
-                [_wider(o) if m else o for o, m in zip(params["input_layouts"], mapped)]
-            ),
+            "input_layouts": tuple([_wider(o) if m else o for o, m in zip(params["input_layouts"], mapped)]),
             "output_layouts": tuple([_wider(o) for o in params["output_layouts"]]),
         }
         outs = bind(self, xs, {**params, **wider})
@@ -132,8 +124,7 @@ class ForeignCall(Primitive):
 def _plain(attributes: tuple) -> dict:
     """Nested sorted pairs as nested dictionaries."""
     return {
-        k: _plain(v) if isinstance(v, tuple) else v.array if type(v) is ArrayAttribute else v
-        for k, v in attributes
+        k: _plain(v) if isinstance(v, tuple) else v.array if type(v) is ArrayAttribute else v for k, v in attributes
     }
 
 

@@ -51,18 +51,12 @@ def dependent(closed: ClosedJaxpr, marked: tuple, smooth: bool = False) -> list[
     found = closed.memo.get(key)
     if found is None:
         live = _reached(closed.jaxpr, marked, smooth)
-        found = closed.memo[key] = [
-            type(v) is not Literal and v in live for v in closed.jaxpr.outvars
-        ]
+        found = closed.memo[key] = [type(v) is not Literal and v in live for v in closed.jaxpr.outvars]
     return list(found)
 
 
 def _reached(jaxpr: Jaxpr, marked, smooth: bool) -> set:
-    live = {
-        v
-        for v, m in zip(jaxpr.invars, marked)
-        if m and not (smooth and v.aval.dtype not in INEXACT)
-    }
+    live = {v for v, m in zip(jaxpr.invars, marked) if m and not (smooth and v.aval.dtype not in INEXACT)}
     sizes: set | None = None  # the sizes that depend on marked inputs
     if seen.counts is not None and not smooth and _counted.defined(jaxpr):
         sizes = set()
@@ -77,19 +71,11 @@ def _reached(jaxpr: Jaxpr, marked, smooth: bool) -> set:
             sizes.add(eqn.params["dim"])
         rule = eqn.primitive.dependent
         outs = [True] * len(eqn.outvars) if rule is None else rule(flags, eqn.params, smooth)
-        live.update(
-            [
-                v
-                for v, d in zip(eqn.outvars, outs)
-                if d and not (smooth and v.aval.dtype not in INEXACT)
-            ]
-        )
+        live.update([v for v, d in zip(eqn.outvars, outs) if d and not (smooth and v.aval.dtype not in INEXACT)])
     return live
 
 
-def carried(
-    closed: ClosedJaxpr, marks, num_consts: int, num_carry: int, smooth: bool = False
-) -> list[bool]:
+def carried(closed: ClosedJaxpr, marks, num_consts: int, num_carry: int, smooth: bool = False) -> list[bool]:
     """Which carries of a loop are marked in any step, where `marks` are those of the body's inputs.
 
     A result of the body that depends on marked inputs marks its carry in the next step.
@@ -128,8 +114,7 @@ def with_inputs(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     outvars = [*jaxpr.outvars, *(jaxpr.invars[i] for i in extra_outs)]
     return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info),
-        closed.consts,
+        Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info), closed.consts
     )
 
 
@@ -151,9 +136,7 @@ def work(closed: ClosedJaxpr) -> int:
 
 def _equation_work(eqn: JaxprEqn) -> int:
     prim = eqn.primitive
-    if prim.defines_size or not all(
-        is_known_at_most(v.aval.size, _SMALL) for v in (*eqn.invars, *eqn.outvars)
-    ):
+    if prim.defines_size or not all(is_known_at_most(v.aval.size, _SMALL) for v in (*eqn.invars, *eqn.outvars)):
         return _NEVER
     if prim.work is not None:
         return prim.work(eqn.params)

@@ -58,16 +58,11 @@ class LinearSolve(Primitive):
         t_consts, _, _, t_b = self.split(tangents, counts)
         rhs = list(t_b)
         if any(t is not None for t in t_consts):  # A·x' = b' - A'·x
-            both, nonzero = jvp_jaxpr(
-                matvec, tuple([t is not None for t in t_consts] + [False] * n_x)
-            )
+            both, nonzero = jvp_jaxpr(matvec, tuple([t is not None for t in t_consts] + [False] * n_x))
             got = eval_closed(both, *consts, *x, *[t for t in t_consts if t is not None])
             moved = iter(got[n_x:])
             change = [next(moved) if nz else None for nz in nonzero]
-            rhs = [
-                t if c is None else negate(c) if t is None else add_any(t, negate(c))
-                for t, c in zip(rhs, change)
-            ]
+            rhs = [t if c is None else negate(c) if t is None else add_any(t, negate(c)) for t, c in zip(rhs, change)]
         if all(t is None for t in rhs):
             return outs, [None] * len(outs)
         rhs = [instantiate(t, v.aval) for t, v in zip(rhs, b)]
@@ -97,9 +92,7 @@ class LinearSolve(Primitive):
         )
         return [*[None] * sum(counts), *outs[:n_x]]
 
-    def batch(
-        self, size, args, axes, *, matvec, vecmat, solve, transpose_solve, counts, n_x, **params
-    ):
+    def batch(self, size, args, axes, *, matvec, vecmat, solve, transpose_solve, counts, n_x, **params):
         axis = axis_of(size)
         *c_axes, _ = self.split(axes, counts)
         b_axes = (0,) * n_x

@@ -71,11 +71,7 @@ class Mapped(Primitive):
         known = [a for a, is_lin in zip(args, linear) if not is_lin]
         known_axes = _marked(in_axes, [not is_lin for is_lin in linear])
         given_cts = [c for c in cts if c is not None]
-        outs = bind(
-            self,
-            [*known, *given_cts],
-            _params(back, size, (*known_axes, *[0] * len(given_cts))),
-        )
+        outs = bind(self, [*known, *given_cts], _params(back, size, (*known_axes, *[0] * len(given_cts))))
         # an operand that all examples share gets the sum of their cotangents
         outs = [
             None if not alive else o if axis == 0 else reduce_sum(o, (0,))
@@ -86,14 +82,9 @@ class Mapped(Primitive):
 
     def batch(self, outer, args, axes, *, jaxpr, size, in_axes):
         args = [x if a is None else to_front(outer, x, a) for x, a in zip(args, axes)]
-        row = [
-            x.aval if a is None else x.aval.update(shape=x.aval.shape[1:])
-            for x, a in zip(args, axes)
-        ]
+        row = [x.aval if a is None else x.aval.update(shape=x.aval.shape[1:]) for x, a in zip(args, axes)]
         each = stage_closed(lambda *xs: bind(self, list(xs), _params(jaxpr, size, in_axes)), row)
-        outs = bind(
-            self, args, _params(each, outer, tuple([None if a is None else 0 for a in axes]))
-        )
+        outs = bind(self, args, _params(each, outer, tuple([None if a is None else 0 for a in axes])))
         return outs, [0] * len(outs)
 
     def expand(self, *args, jaxpr, size, in_axes):

@@ -43,16 +43,10 @@ def run_where_taken(choose, axis, branch: ClosedJaxpr, taken, args, in_axes) -> 
             inputs of the first example that takes it.
     """
     mapped, _ = batch_jaxpr(
-        branch,
-        axis,
-        tuple([None if a is None else 0 for a in in_axes]),
-        (0,) * len(branch.out_avals),
+        branch, axis, tuple([None if a is None else 0 for a in in_axes]), (0,) * len(branch.out_avals)
     )
     first = bind(argmax_p, [taken], {"axes": (0,), "index_dtype": INDEX})
-    inputs = [
-        x if a is None else _own_or_first(move_axis(x, a, 0), taken, first)
-        for x, a in zip(args, in_axes)
-    ]
+    inputs = [x if a is None else _own_or_first(move_axis(x, a, 0), taken, first) for x, a in zip(args, in_axes)]
     nothing = mapped.memo.get("nothing")
     if nothing is None:
         nothing = mapped.memo["nothing"] = stage_closed(

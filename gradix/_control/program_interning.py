@@ -152,9 +152,7 @@ def _captured(value, depth: int):
         return t, interning_key(value)
     try:
         return (
-            SameWhileAlive(value)
-            if t.__hash__ is object.__hash__ and t is not FunctionType
-            else key_of(value, depth)
+            SameWhileAlive(value) if t.__hash__ is object.__hash__ and t is not FunctionType else key_of(value, depth)
         )
     except (TypeError, ValueError):
         return SameWhileAlive(value)

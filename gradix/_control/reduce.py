@@ -35,12 +35,7 @@ class Reduce(Primitive):
     def batch(self, size, args, axes, *, dimensions, **params):
         n = len(args) // 2
         if any(a is not None for a in axes[n:]):
-            return batch(
-                lambda *xs: folded(xs, dimensions=dimensions, **params),
-                AxisData(None, size),
-                args,
-                axes,
-            )
+            return batch(lambda *xs: folded(xs, dimensions=dimensions, **params), AxisData(None, size), args, axes)
         at = next(a for a in axes if a is not None)
         shape = (*args[axes.index(at)].aval.shape,)
         xs = [x if a == at else _aligned(x, a, at, shape) for x, a in zip(args[:n], axes)]
@@ -50,13 +45,7 @@ class Reduce(Primitive):
 
     def lower(self, em, outs, *args, jaxpr, dimensions, **_):
         xs, inits = split(args, len(outs))
-        return em.reduce(
-            xs,
-            inits,
-            dimensions,
-            outs,
-            lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars),
-        )
+        return em.reduce(xs, inits, dimensions, outs, lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars))
 
     def show(self, params):
         return {k: params[k] for k in ("computation", "dimensions", "jaxpr")}
@@ -95,7 +84,6 @@ def _fold(jaxpr, lengths, carry, xs) -> list:
     n = len(carry)
     row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype) for x in xs]
     body = stage_closed(
-        lambda *args: _fold(jaxpr, lengths[1:], list(args[:n]), list(args[n:])),
-        [*[c.aval for c in carry], *row_avals],
+        lambda *args: _fold(jaxpr, lengths[1:], list(args[:n]), list(args[n:])), [*[c.aval for c in carry], *row_avals]
     )
     return bind_scan(body, [], carry, xs, lengths[0], False, unroll=1)

@@ -44,15 +44,11 @@ class ReduceWindow(Primitive):
     def batch(self, size, args, axes, *, jaxpr, **params):
         n = len(args) // 2
         if any(a is not None for a in axes[n:]):  # XLA takes only scalars as initial values
-            return batch(
-                lambda *xs: folded(xs, jaxpr=jaxpr, **params), AxisData(None, size), args, axes
-            )
+            return batch(lambda *xs: folded(xs, jaxpr=jaxpr, **params), AxisData(None, size), args, axes)
         axis = next(a for a in axes if a is not None)
         xs = [to_axis(size, x, a, axis) for x, a in zip(args[:n], axes)]
         w = _window(params).with_axis(axis)
-        return bind(self, (*xs, *args[n:]), {"jaxpr": jaxpr, "consts": (), **w.params()}), [
-            axis
-        ] * n
+        return bind(self, (*xs, *args[n:]), {"jaxpr": jaxpr, "consts": (), **w.params()}), [axis] * n
 
     def lower(self, em, outs, *args, jaxpr, **params):
         n = len(outs)
@@ -95,14 +91,8 @@ def folded(args, *, jaxpr, **params) -> list:
             continue
         start = [k * d for k, d in zip(place, w.window_dilation)]
         limit = [a + (m - 1) * s + 1 for a, m, s in zip(start, shape, w.window_strides)]
-        joined = eval_closed(
-            jaxpr, *carry, *[slice_(x, start, limit, w.window_strides) for x in xs]
-        )
-        carry = (
-            joined
-            if inside.all()
-            else [select_n(as_array(inside), c, j) for c, j in zip(carry, joined)]
-        )
+        joined = eval_closed(jaxpr, *carry, *[slice_(x, start, limit, w.window_strides) for x in xs])
+        carry = joined if inside.all() else [select_n(as_array(inside), c, j) for c, j in zip(carry, joined)]
     return carry
 
 

@@ -44,9 +44,7 @@ class Remat(Call):
         if not any(out_nonzero):
             return outs, [None] * len(outs)
         params = {**params, "jaxpr": program, "policy": policy, "differentiated": True}
-        given = iter(
-            bind(self, [*primals, *saved, *(t for t in tangents if t is not None)], params)
-        )
+        given = iter(bind(self, [*primals, *saved, *(t for t in tangents if t is not None)], params))
         return outs, [next(given) if nz else None for nz in out_nonzero]
 
     def transpose(self, cts, *args, **params):
@@ -73,9 +71,7 @@ def _run_saving(closed: ClosedJaxpr, policy, args):
     return evaluate(closed, policy, args, Saving(saved)), saved
 
 
-def tangent_program(
-    closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals
-) -> tuple[ClosedJaxpr, tuple]:
+def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) -> tuple[ClosedJaxpr, tuple]:
     """The program that computes tangents from primals, kept values and the `nonzero` tangents.
 
     It recomputes what was not kept. The second result says which results have a tangent.
@@ -99,9 +95,7 @@ def tangent_program(
 
     avals = closed.in_avals
     jaxpr, consts = stage(
-        function,
-        [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)],
-        closed.jaxpr.debug_info,
+        function, [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)], closed.jaxpr.debug_info
     )
     if policy is not None:
         jaxpr = without_dead_inside(jaxpr)

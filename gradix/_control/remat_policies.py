@@ -180,12 +180,7 @@ def _branches(params: dict, policy, ins, keeper) -> list:
     found = branches[0].memo.get(key)
     if found is None:
         avals = [*branches[0].in_avals, *more]
-        programs = alike(
-            [
-                ClosedJaxpr(*stage(make(i), avals, b.jaxpr.debug_info))
-                for i, b in enumerate(branches)
-            ]
-        )
+        programs = alike([ClosedJaxpr(*stage(make(i), avals, b.jaxpr.debug_info)) for i, b in enumerate(branches)])
         found = branches[0].memo[key] = programs, branches
     if is_saving:
         return keeper.results(bind(cond_p, ins, {"branches": found[0]}), n_out)
@@ -210,8 +205,5 @@ _INSIDE: dict[Primitive, Callable] = {cond_p: _branches, scan_p: _loop}
 def without_dead_inside(jaxpr: Jaxpr) -> Jaxpr:
     """The program with branches and loops that compute only what their results need."""
     return jaxpr.replace(
-        eqns=[
-            e.primitive.dce([True] * len(e.outvars), e) if e.primitive in _INSIDE else e
-            for e in jaxpr.eqns
-        ]
+        eqns=[e.primitive.dce([True] * len(e.outvars), e) if e.primitive in _INSIDE else e for e in jaxpr.eqns]
     )

@@ -130,8 +130,7 @@ def _with_less(cut: Split, residuals: list, chosen: set, roots: dict, makers: di
     ]
     known = dce_jaxpr(jaxpr.replace(outvars=outvars), keep_inputs=True)[0]
     smaller = linear.replace(
-        invars=[*[inside[v] for v in kept], *linear.invars[len(residuals) :]],
-        eqns=[*eqns, *linear.eqns],
+        invars=[*[inside[v] for v in kept], *linear.invars[len(residuals) :]], eqns=[*eqns, *linear.eqns]
     )
     return Split(
         of_higher_order(ClosedJaxpr(known, cut.known.consts), cut.known),

@@ -56,10 +56,7 @@ class Scan(Primitive):
         return axis_names(effects) if effects else ()
 
     def show(self, params):
-        return {
-            k: params[k]
-            for k in ("jaxpr", "length", "num_carry", "num_consts", "reverse", "unroll")
-        }
+        return {k: params[k] for k in ("jaxpr", "length", "num_carry", "num_consts", "reverse", "unroll")}
 
     def dependent(self, marks, params, smooth):
         nc, nk, closed = params["num_consts"], params["num_carry"], params["jaxpr"]
@@ -73,12 +70,7 @@ class Scan(Primitive):
     # -- evaluation --------------------------------------------------------------------------------
 
     def run(self, args, params):
-        closed, length, nc, nk = (
-            params["jaxpr"],
-            params["length"],
-            params["num_consts"],
-            params["num_carry"],
-        )
+        closed, length, nc, nk = (params["jaxpr"], params["length"], params["num_consts"], params["num_carry"])
         if not may_run(closed, length * work(closed)):
             return NotImplemented
         consts, carry, xs = split(args, nc, nk)
@@ -105,9 +97,7 @@ class Scan(Primitive):
     def jvp(self, primals, tangents, *, jaxpr, num_consts, num_carry, **params):
         nc, nk = num_consts, num_carry
         nz = carried_tangents(jaxpr, tangents, nc, nk)
-        both, out_nz = jvp_jaxpr(
-            jaxpr, nz, (*nz[nc : nc + nk], *[False] * (len(jaxpr.out_avals) - nk))
-        )
+        both, out_nz = jvp_jaxpr(jaxpr, nz, (*nz[nc : nc + nk], *[False] * (len(jaxpr.out_avals) - nk)))
         n, m = len(nz), len(out_nz)
         assert out_nz[:nk] == nz[nc : nc + nk]
         t_in, t_out = _places(nz, n), _places(out_nz, m)
@@ -137,33 +127,22 @@ class Scan(Primitive):
         nc, nk, n_out = num_consts, num_carry, len(jaxpr.out_avals)
         nz = carried_tangents(jaxpr, tangents, nc, nk)
         if not any(nz):
-            return bind(
-                self, primals, {"jaxpr": jaxpr, "num_consts": nc, "num_carry": nk, **params}
-            ), [None] * n_out
+            return bind(self, primals, {"jaxpr": jaxpr, "num_consts": nc, "num_carry": nk, **params}), [None] * n_out
         cut = linearize_jaxpr(jaxpr, nz, (*nz[nc : nc + nk], *[False] * (n_out - nk)))
         known, hoisted, plan = linear_body(cut, nc, nk)
         fixed = invariants(hoisted, primals[:nc])
         consts = [primals[i] if kind == "in" else fixed[i] for kind, i in plan.known_consts]
         outs = bind(
-            self,
-            [*consts, *primals[nc:]],
-            {"jaxpr": known, "num_consts": len(consts), "num_carry": nk, **params},
+            self, [*consts, *primals[nc:]], {"jaxpr": known, "num_consts": len(consts), "num_carry": nk, **params}
         )
         ts = [instantiate(t, p.aval) if f else None for p, t, f in zip(primals, tangents, nz)]
         tc, tk, tx = ([t for t in part if t is not None] for part in split(ts, nc, nk))
         sources = {"in": primals, "out": outs, "fixed": fixed}
-        fixed_res, row_res = (
-            [sources[kind][i] for kind, i in part] for part in (plan.fixed, plan.rows)
-        )
+        fixed_res, row_res = ([sources[kind][i] for kind, i in part] for part in (plan.fixed, plan.rows))
         results = bind(
             self,
             [*fixed_res, *tc, *tk, *row_res, *tx],
-            {
-                "jaxpr": plan.body,
-                "num_consts": len(fixed_res) + len(tc),
-                "num_carry": len(tk),
-                **params,
-            },
+            {"jaxpr": plan.body, "num_consts": len(fixed_res) + len(tc), "num_carry": len(tk), **params},
         )
         given = iter(results)
         return outs[:n_out], [next(given) if f else None for f in cut.out_nonzero]
@@ -174,9 +153,7 @@ class Scan(Primitive):
         lin_k = carried(jaxpr, marks, nc, nk)
         linear = (*marks[:nc], *lin_k, *marks[nc + nk :])
         ct_nz = (*lin_k, *[c is not None for c in cts[nk:]])
-        known = self._known_carries(
-            args, linear, jaxpr, nc, nk, length, reverse=reverse, params=params
-        )
+        known = self._known_carries(args, linear, jaxpr, nc, nk, length, reverse=reverse, params=params)
         body, live, refs = transposed_body(jaxpr, linear, ct_nz, nc, nk)
         c, _, x = split(args, nc, nk)
         in_avals = jaxpr.in_avals
@@ -185,11 +162,7 @@ class Scan(Primitive):
             for a, is_lin, alive in zip(in_avals, linear[:nc], live[:nc])
             if is_lin and alive
         ]
-        start = [
-            divided_like(instantiate(ct, a), a)
-            for ct, a, is_lin in zip(cts, in_avals[nc:], lin_k)
-            if is_lin
-        ]
+        start = [divided_like(instantiate(ct, a), a) for ct, a, is_lin in zip(cts, in_avals[nc:], lin_k) if is_lin]
         res_c = [a for a in c if type(a) is not Linear]
         res_x = [a for a in x if type(a) is not Linear]
         outs = bind(
@@ -226,12 +199,7 @@ class Scan(Primitive):
             return []
         rows = with_inputs(jaxpr, [nc + i for i in wanted])
         n = len(jaxpr.out_avals)
-        part = _pruned(
-            rows,
-            [*[i in wanted for i in range(nk)], *[False] * (n - nk), *[True] * len(wanted)],
-            nc,
-            nk,
-        )
+        part = _pruned(rows, [*[i in wanted for i in range(nk)], *[False] * (n - nk), *[True] * len(wanted)], nc, nk)
         operands = [a for a, kept in zip(args, part.inputs) if kept]
         assert not any(type(a) is Linear for a in operands)
         outs = bind(
@@ -254,15 +222,10 @@ class Scan(Primitive):
         row_axes = [None if a is None else max(a - 1, 0) for a in axes[nc + nk :]]
         carry = [
             0 if m and a is None else a
-            for a, m in zip(
-                axes[nc : nc + nk], carried(jaxpr, [a is not None for a in axes], nc, nk)
-            )
+            for a, m in zip(axes[nc : nc + nk], carried(jaxpr, [a is not None for a in axes], nc, nk))
         ]
         while True:
-            forced = (
-                *["any" if a is None else a for a in carry],
-                *["any"] * (len(jaxpr.out_avals) - nk),
-            )
+            forced = (*["any" if a is None else a for a in carry], *["any"] * (len(jaxpr.out_avals) - nk))
             mapped, out_axes = batch_jaxpr(jaxpr, axis, (*axes[:nc], *carry, *row_axes), forced)
             missed = [i for i in range(nk) if carry[i] is None and out_axes[i] is not None]
             if not missed:
@@ -363,22 +326,13 @@ def _pruned(closed: ClosedJaxpr, used, nc: int, nk: int) -> _Pruned:
     if found is None:
         invars = [v for v, k in zip(closed.jaxpr.invars, kept) if k]
         found = closed.memo[key] = ClosedJaxpr(
-            Jaxpr(
-                part.jaxpr.constvars,
-                invars,
-                part.jaxpr.outvars,
-                part.jaxpr.eqns,
-                None,
-                part.jaxpr.debug_info,
-            ),
+            Jaxpr(part.jaxpr.constvars, invars, part.jaxpr.outvars, part.jaxpr.eqns, None, part.jaxpr.debug_info),
             part.consts,
         )
     return _Pruned(found, kept, used)
 
 
-def bind_scan(
-    jaxpr: ClosedJaxpr, consts, init, xs, length: int, reverse: bool, *, unroll: int
-) -> list:
+def bind_scan(jaxpr: ClosedJaxpr, consts, init, xs, length: int, reverse: bool, *, unroll: int) -> list:
     """Bind `scan_p` in a smaller form.
 
     A carry that never changes becomes a constant, and a stacked result that only copies rows of an
@@ -388,41 +342,20 @@ def bind_scan(
     invars, outvars = jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars
     fixed = [k for k in range(nk) if outvars[k] is invars[nc + k]]
     places = {v: i for i, v in enumerate(invars)}
-    passed = {
-        j: places[v] - nc - nk
-        for j, v in enumerate(outvars)
-        if j >= nk and places.get(v, -1) >= nc + nk
-    }
+    passed = {j: places[v] - nc - nk for j, v in enumerate(outvars) if j >= nk and places.get(v, -1) >= nc + nk}
     if not fixed and not passed:
         return bind(scan_p, [*consts, *init, *xs], _params(jaxpr, length, reverse, unroll, nc, nk))
     moving = [k for k in range(nk) if k not in fixed]
     rest = [j for j in range(nk, len(outvars)) if j not in passed]
-    ins = [
-        *range(nc),
-        *[nc + k for k in fixed],
-        *[nc + k for k in moving],
-        *range(nc + nk, len(invars)),
-    ]
+    ins = [*range(nc), *[nc + k for k in fixed], *[nc + k for k in moving], *range(nc + nk, len(invars))]
     body = rearranged(jaxpr, ins, [*moving, *rest])
     operands = [*consts, *init, *xs]
     outs = bind(
-        scan_p,
-        [operands[i] for i in ins],
-        _params(body, length, reverse, unroll, nc + len(fixed), len(moving)),
+        scan_p, [operands[i] for i in ins], _params(body, length, reverse, unroll, nc + len(fixed), len(moving))
     )
     at = dict(zip([*moving, *rest], outs))
-    return [
-        init[j] if j in fixed else xs[passed[j]] if j in passed else at[j]
-        for j in range(len(outvars))
-    ]
+    return [init[j] if j in fixed else xs[passed[j]] if j in passed else at[j] for j in range(len(outvars))]
 
 
 def _params(jaxpr, length, reverse, unroll, nc, nk) -> dict:
-    return {
-        "jaxpr": jaxpr,
-        "length": length,
-        "num_carry": nk,
-        "num_consts": nc,
-        "reverse": reverse,
-        "unroll": unroll,
-    }
+    return {"jaxpr": jaxpr, "length": length, "num_carry": nk, "num_consts": nc, "reverse": reverse, "unroll": unroll}

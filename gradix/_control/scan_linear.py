@@ -42,12 +42,7 @@ def linear_body(cut: Split, nc: int, nk: int) -> tuple[ClosedJaxpr, ClosedJaxpr 
 
 def _linear_body(cut: Split, nc: int, nk: int):
     varying = dependent(cut.known, (*[False] * nc, *[True] * (len(cut.known.jaxpr.invars) - nc)))
-    cut = thinned(
-        cut,
-        lambda kind, i: (
-            not nc <= i < nc + nk if kind == "in" else nk <= i < cut.n_out or not varying[i]
-        ),
-    )
+    cut = thinned(cut, lambda kind, i: not nc <= i < nc + nk if kind == "in" else nk <= i < cut.n_out or not varying[i])
     jaxpr, n_in, n_out = cut.known.jaxpr, len(cut.known.jaxpr.invars), cut.n_out
     varying = dependent(cut.known, (*[False] * nc, *[True] * (n_in - nc)))
     outvars, hoisted, places = list(jaxpr.outvars[:n_out]), [], {}
@@ -83,12 +78,7 @@ def _linear_body(cut: Split, nc: int, nk: int):
     known, known_consts = _known_body(jaxpr, outvars, hoisted, nc)
     fixed_program = None
     if hoisted:
-        whole = Jaxpr(
-            jaxpr.constvars,
-            jaxpr.invars[:nc],
-            hoisted,
-            [e for e in jaxpr.eqns if not is_kept(e.effects)],
-        )
+        whole = Jaxpr(jaxpr.constvars, jaxpr.invars[:nc], hoisted, [e for e in jaxpr.eqns if not is_kept(e.effects)])
         fixed_program = ClosedJaxpr(dce_jaxpr(whole, keep_inputs=True)[0], cut.known.consts)
     plan = LinearPlan(_ordered(cut, slots, nc, nk), fixed, rows, known_consts)
     return ClosedJaxpr(known, cut.known.consts), fixed_program, plan
@@ -120,12 +110,7 @@ def _ordered(cut: Split, slots, nc: int, nk: int) -> ClosedJaxpr:
     rows = sorted([(at, i) for i, (is_row, at) in enumerate(slots) if is_row])
     c, k = sum(cut.nonzero[:nc]), sum(cut.nonzero[nc : nc + nk])
     total = n_res + sum(cut.nonzero)
-    ins = [
-        *[i for _, i in fixed],
-        *range(n_res, n_res + c + k),
-        *[i for _, i in rows],
-        *range(n_res + c + k, total),
-    ]
+    ins = [*[i for _, i in fixed], *range(n_res, n_res + c + k), *[i for _, i in rows], *range(n_res + c + k, total)]
     return rearranged(cut.linear, ins)
 
 
@@ -169,14 +154,7 @@ def _transposed_body(closed, linear, ct_nonzero, nc, nk):
             eqns.append(JaxprEqn(add_any_p, [before, ct], [after], {}))
             sums_in.append(before)
             sums_out.append(after)
-    invars = [
-        *known[:known_c],
-        *held,
-        *sums_in,
-        *given[:n_carry],
-        *known[known_c:],
-        *given[n_carry:],
-    ]
+    invars = [*known[:known_c], *held, *sums_in, *given[:n_carry], *known[known_c:], *given[n_carry:]]
     outvars = [
         *[next(cts) if is_written else v for v, (_, is_written) in zip(held, refs)],
         *sums_out,

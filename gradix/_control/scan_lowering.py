@@ -18,9 +18,7 @@ class Loop:
         xs = [em.added_up(x, x.aval) for x in xs]
         self.em, self.jaxpr, self.consts, self.xs = em, jaxpr, consts, xs
         self.length, self.reverse, self.num_carry = length, reverse, num_carry
-        self.index = make_aval(
-            (), np.dtype("int64" if type(length) is int and length >= 2**31 else "int32")
-        )
+        self.index = make_aval((), np.dtype("int64" if type(length) is int and length >= 2**31 else "int32"))
 
     def straight(self, carry, ys_avals) -> list:
         """Write all steps one after another, without a loop."""
@@ -30,10 +28,7 @@ class Loop:
             columns.append(ys)
         if self.reverse:
             columns.reverse()
-        return [
-            *carry,
-            *[self._concatenated([c[j] for c in columns], a) for j, a in enumerate(ys_avals)],
-        ]
+        return [*carry, *[self._concatenated([c[j] for c in columns], a) for j, a in enumerate(ys_avals)]]
 
     def rolled(self, carry, ys_avals, unroll: int) -> list:
         """Write a loop with `unroll` steps per iteration; the remaining steps follow the loop."""

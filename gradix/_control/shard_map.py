@@ -81,14 +81,10 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
     left = None
     if aval.division is not None:  # the division over axes that are not manual is kept
         left = explicit_part(
-            aval.division.update(
-                mesh=aval.division.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
-            ),
+            aval.division.update(mesh=aval.division.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))),
             aval.ndim,
         )
-    return located(
-        make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma, division=left
-    )
+    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma, division=left)
 
 
 def varying_of(spec) -> frozenset:
@@ -103,9 +99,7 @@ def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
     for i, p in enumerate(spec):
         shape[i] *= prod([sizes[a] for a in axes_of(p)])
     known = around(mesh)
-    row = [None if p is None else tuple(axes_of(p)) for p in spec] + [None] * (
-        aval.ndim - len(spec)
-    )
+    row = [None if p is None else tuple(axes_of(p)) for p in spec] + [None] * (aval.ndim - len(spec))
     for i, p in enumerate(entries(aval)):
         row[i] = (*(row[i] or ()), *axes_of(p)) or None
     whole_spec = P(*row, unreduced=spec.unreduced, reduced=spec.reduced)
@@ -120,11 +114,7 @@ def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
 def around(mesh: BaseMesh) -> AbstractMesh:
     """The abstract mesh, with the axis types in force where it is used."""
     found = _config.state.gradix_mesh
-    return (
-        found.abstract_mesh
-        if found is not None and found.shape_tuple == mesh.shape_tuple
-        else mesh.abstract_mesh
-    )
+    return found.abstract_mesh if found is not None and found.shape_tuple == mesh.shape_tuple else mesh.abstract_mesh
 
 
 def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
@@ -151,9 +141,7 @@ def _varying(mapped: ClosedJaxpr, in_axes, axes: frozenset) -> ClosedJaxpr:
             v if a is None else located(v.plain, vma=v.vma | axes, division=v.division)
             for v, a in zip(mapped.in_avals, in_axes)
         ]
-        found = mapped.memo[key] = stage_closed(
-            lambda *xs: eval_closed(mapped, *xs), avals, mapped.jaxpr.debug_info
-        )
+        found = mapped.memo[key] = stage_closed(lambda *xs: eval_closed(mapped, *xs), avals, mapped.jaxpr.debug_info)
     return found
 
 
@@ -190,19 +178,13 @@ class ShardMap(Primitive):
     def effects(self, params):
         mine = params["manual_axes"]
         left = frozenset(
-            [
-                e
-                for e in params["jaxpr"].effects
-                if not (isinstance(e, NamedAxisEffect) and e.name in mine)
-            ]
+            [e for e in params["jaxpr"].effects if not (isinstance(e, NamedAxisEffect) and e.name in mine)]
         )
         mesh = params["mesh"]
         return left | {MeshEffect(mesh)} if isinstance(mesh, Mesh) else left
 
     def names(self, params):
-        return tuple(
-            [n for n in axis_names(params["jaxpr"].effects) if n not in params["manual_axes"]]
-        )
+        return tuple([n for n in axis_names(params["jaxpr"].effects) if n not in params["manual_axes"]])
 
     def asked_of(self, params):
         mesh = params["mesh"]
@@ -248,11 +230,7 @@ class ShardMap(Primitive):
             ]
             is_fresh = [kind == "out" and i >= split.n_out for kind, i, _ in sources]
             linear = _with_plain_arguments(split.linear, is_fresh)
-        outs = bind(
-            self,
-            primals,
-            {"jaxpr": known, "in_specs": in_specs, "out_specs": (*out_specs, *specs), **params},
-        )
+        outs = bind(self, primals, {"jaxpr": known, "in_specs": in_specs, "out_specs": (*out_specs, *specs), **params})
         if not any(split.out_nonzero):
             return outs[: split.n_out], [None] * split.n_out
         residuals = [primals[i] if kind == "in" else outs[i] for kind, i, _ in sources]
@@ -323,11 +301,9 @@ class ShardMap(Primitive):
                 mapped = _varying(mapped, in_axes, frozenset(mine))
         ins = [s if a is None else _with_entry(s, a, entry) for s, a in zip(in_specs, in_axes)]
         outs = [s if a is None else _with_entry(s, a, entry) for s, a in zip(out_specs, out_axes)]
-        return bind(
-            self,
-            args,
-            {"jaxpr": mapped, "in_specs": tuple(ins), "out_specs": tuple(outs), **params},
-        ), list(out_axes)
+        return bind(self, args, {"jaxpr": mapped, "in_specs": tuple(ins), "out_specs": tuple(outs), **params}), list(
+            out_axes
+        )
 
     def dce(self, used, eqn):
         params = eqn.params
@@ -361,17 +337,13 @@ class ShardMap(Primitive):
         whole = manual_axes | (outer.axes if outer is not None else frozenset())
         is_partial = len(whole) < len(mesh.axis_names)
         index_avals = [
-            make_aval((mesh.shape[a],), np.dtype("int32"))
-            for a in mesh.axis_names
-            if is_partial and a in manual_axes
+            make_aval((mesh.shape[a],), np.dtype("int32")) for a in mesh.axis_names if is_partial and a in manual_axes
         ]
         names = [a for a in mesh.axis_names if is_partial and a in manual_axes]
         numbers = [em.op("iota", a, attrs="iota_dimension = 0 : i64") for a in index_avals]
         text = em.meshes.text
         # Newer versions of XLA take summands from a constraint only, which says that they are meant.
-        ins = [
-            em.constrained(x, mesh, s) if s.unreduced else x for x, s in zip(args, in_specs)
-        ] + numbers
+        ins = [em.constrained(x, mesh, s) if s.unreduced else x for x, s in zip(args, in_specs)] + numbers
         specs_in = [*in_specs, *[P(n) for n in names]]
 
         def body(*xs):
@@ -387,10 +359,7 @@ class ShardMap(Primitive):
                 return body(*ins)
             finally:
                 em.manual = outer
-        local = [
-            *[v.aval for v in jaxpr.jaxpr.invars],
-            *[make_aval((1,), np.dtype("int32")) for _ in names],
-        ]
+        local = [*[v.aval for v in jaxpr.jaxpr.invars], *[make_aval((1,), np.dtype("int32")) for _ in names]]
         try:
             region = em.isolated_region(local, body, "sdy.return")
         finally:
@@ -440,9 +409,7 @@ def _with_entry(spec, axis: int, entry) -> PartitionSpec:
 
 def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> PartitionSpec:
     """The spec of a residual: its parts are stacked over all mesh axes over which it varies."""
-    varying = tuple(
-        [a for a in mesh.axis_names if (a in aval.vma if check_vma else True) and a in axes]
-    )
+    varying = tuple([a for a in mesh.axis_names if (a in aval.vma if check_vma else True) and a in axes])
     return P(varying) if varying else P()
 
 
@@ -452,10 +419,7 @@ def _with_plain_results(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:
     def ranked(*args):
         outs = eval_closed(closed, *args)
         fresh = [settle(o) for o in outs[n:]]
-        return [
-            *outs[:n],
-            *[o if o.aval.shape else broadcast_in_dim(o, (1,), ()) for o in fresh],
-        ]
+        return [*outs[:n], *[o if o.aval.shape else broadcast_in_dim(o, (1,), ()) for o in fresh]]
 
     return _memo(closed, ("ranked", n), ranked, closed.in_avals)
 

@@ -102,11 +102,7 @@ class WhileSave(_Derived):
 
     def batch(self, axis, args, axes, **params):
         args, params, carry = self.loop.mapped(axis, args, axes, params)
-        return bind(self, args, params), [
-            *carry,
-            *[None] * SAVED,
-            *[None if a is None else a + 1 for a in carry],
-        ]
+        return bind(self, args, params), [*carry, *[None] * SAVED, *[None if a is None else a + 1 for a in carry]]
 
 
 class WhileLinear(_Derived):
@@ -116,9 +112,7 @@ class WhileLinear(_Derived):
     """
 
     def abstract(self, *avals, body_jaxpr, body_nconsts, nonzero, **_):
-        return [
-            tangent_aval(a) for a, nz in zip(body_jaxpr.out_avals, nonzero[body_nconsts:]) if nz
-        ]
+        return [tangent_aval(a) for a, nz in zip(body_jaxpr.out_avals, nonzero[body_nconsts:]) if nz]
 
     def composed(self, args, params):
         cc, bc, init, rest = self.parts(args, params)
@@ -135,10 +129,7 @@ class WhileLinear(_Derived):
             [*args[:known], *[instantiate(c, a) for c, a in zip(cts, avals)]],
             {**params, "apart": not params["cond_jaxpr"].out_avals[0].shape},
         )
-        return [
-            *[None] * known,
-            *[b if type(a) is Linear else None for a, b in zip(args[known:], back)],
-        ]
+        return [*[None] * known, *[b if type(a) is Linear else None for a, b in zip(args[known:], back)]]
 
 
 class WhileBack(_Derived):
@@ -153,9 +144,7 @@ class WhileBack(_Derived):
     def composed(self, args, params):
         cc, bc, init, rest = self.parts(args, params)
         saved, cts = split(rest, SAVED + len(init))
-        return returning(
-            Turns(self.loop, cc, bc, params), init, saved, cts, params["nonzero"], params["apart"]
-        )
+        return returning(Turns(self.loop, cc, bc, params), init, saved, cts, params["nonzero"], params["apart"])
 
     def jvp(self, primals, tangents, **params):
         outs = bind(self, primals, params)
@@ -166,11 +155,7 @@ class WhileBack(_Derived):
         present = tuple([t is not None for t in tangents])
         if all(t is None for t in tangents):
             return outs, [None] * len(outs)
-        ts = bind(
-            self.loop.curved,
-            [*primals, *[t for t in tangents if t is not None]],
-            {**params, "present": present},
-        )
+        ts = bind(self.loop.curved, [*primals, *[t for t in tangents if t is not None]], {**params, "present": present})
         return outs, ts
 
     def batch(self, axis, args, axes, **params):
@@ -198,14 +183,9 @@ class WhileBack(_Derived):
         """The adjoint, with a condition that is False where the counters say "no iterations"."""
         cc, bc, init, rest = self.parts(args, params)
         saved, cts = split(rest, SAVED + len(init))
-        active, cond = (
-            gt(saved[0], scalar_array(0, saved[0].aval.dtype, False)),
-            params["cond_jaxpr"],
-        )
+        active, cond = (gt(saved[0], scalar_array(0, saved[0].aval.dtype, False)), params["cond_jaxpr"])
         no = scalar_array(False, active.aval.dtype, False)
-        guard = stage_closed(
-            lambda on, *xs: [choose(on, no, *eval_closed(cond, *xs))], [active.aval, *cond.in_avals]
-        )
+        guard = stage_closed(lambda on, *xs: [choose(on, no, *eval_closed(cond, *xs))], [active.aval, *cond.in_avals])
         params = {**params, "cond_jaxpr": guard, "cond_nconsts": len(cc) + 1}
         saved = bind(self.loop.save, [active, *cc, *bc, *init], of_loop(params))[len(init) :]
         return bind(self, [active, *cc, *bc, *init, *saved, *cts], params)
@@ -237,15 +217,7 @@ class WhileCurved(_Derived):
         directions = [next(given) if nz else None for nz in nonzero]
         nb = params["body_nconsts"]
         ct_of = _by_carry(nonzero[nb:], primals[n - sum(nonzero[nb:]) :])
-        operands = mixed(
-            self.loop,
-            primals[:loop],
-            directions,
-            ct_of,
-            [None] * len(ct_of),
-            present[nc:loop],
-            params,
-        )
+        operands = mixed(self.loop, primals[:loop], directions, ct_of, [None] * len(ct_of), present[nc:loop], params)
         back = [*[None] * nc, *operands, *[None] * (n - loop)]
         if any(present[loop:]):
             _, ts = self.loop.jvp(primals[:loop], [*[None] * nc, *directions], **of_loop(params))
@@ -279,12 +251,8 @@ def mixed(loop, primals, directions, cts, tangent_cts, wanted, params) -> list:
     """
     nc, nb = params["cond_nconsts"], params["body_nconsts"]
     if all(d is None for d in directions):
-        directions = [
-            zeros(tangent_aval(p.aval)) if w else None for p, w in zip(primals[nc:], wanted)
-        ]
-    operands, inner, places, moving = loop.tangent_loop(
-        primals, [*[None] * nc, *directions], of_loop(params)
-    )
+        directions = [zeros(tangent_aval(p.aval)) if w else None for p, w in zip(primals[nc:], wanted)]
+    operands, inner, places, moving = loop.tangent_loop(primals, [*[None] * nc, *directions], of_loop(params))
     tb, nk = inner["body_nconsts"] - nb, len(inner["body_jaxpr"].out_avals)
     marks = [*wanted[:nb], *[False] * tb, *[False] * nk]
     for i, w in enumerate(wanted[nb:]):
@@ -301,7 +269,4 @@ def mixed(loop, primals, directions, cts, tangent_cts, wanted, params) -> list:
     inner = {**inner, "nonzero": tuple(marks), "apart": params["apart"]}
     found = iter(bind(loop.back, [*operands, *saved, *given], inner))
     every = [next(found) if m else None for m in marks]
-    return [
-        c if w else None
-        for c, w in zip([*every[:nb], *[every[nb + tb + at] for at in places]], wanted)
-    ]
+    return [c if w else None for c, w in zip([*every[:nb], *[every[nb + tb + at] for at in places]], wanted)]

@@ -69,10 +69,7 @@ class While(Primitive):
         while True:
             if not smooth and any(dependent(params["cond_jaxpr"], (*cc, *carry))):
                 return [True] * len(carry)
-            joined = [
-                a or b
-                for a, b in zip(carry, dependent(params["body_jaxpr"], (*bc, *carry), smooth))
-            ]
+            joined = [a or b for a, b in zip(carry, dependent(params["body_jaxpr"], (*bc, *carry), smooth))]
             if joined == carry:
                 return carry
             carry = joined
@@ -104,9 +101,7 @@ class While(Primitive):
     def jvp(self, primals, tangents, **params):
         operands, params, places, carry = self.tangent_loop(primals, tangents, params)
         outs = bind(self, operands, params)
-        return [outs[p] for p in places], [
-            outs[p + 1] if nz else None for p, nz in zip(places, carry)
-        ]
+        return [outs[p] for p in places], [outs[p + 1] if nz else None for p, nz in zip(places, carry)]
 
     def linearize(self, primals, tangents, **params):
         outs, ts = self.linearized(self, primals, tangents, params)
@@ -126,9 +121,7 @@ class While(Primitive):
             return bind(plain, primals, params), [None] * nk
         outs = bind(self.save, primals, params)
         ts = [instantiate(t, p.aval) for t, p, m in zip(tangents[nc:], primals[nc:], marks) if m]
-        found = iter(
-            bind(self.linear, [*primals, *outs[nk:], *ts], {**params, "nonzero": tuple(marks)})
-        )
+        found = iter(bind(self.linear, [*primals, *outs[nk:], *ts], {**params, "nonzero": tuple(marks)}))
         return outs, [next(found) if m else None for m in marks[nb:]]
 
     def tangent_loop(self, primals, tangents, params):
@@ -185,9 +178,7 @@ class While(Primitive):
         whole, mapped, carry = self.mapped(axis, args, axes, params)
         effects = {*mapped["cond_jaxpr"].effects, *mapped["body_jaxpr"].effects}
         is_apart = io_effect in effects and bool(mapped["cond_jaxpr"].out_avals[0].shape)
-        if is_apart and axis.name not in axis_names(
-            [*params["cond_jaxpr"].effects, *params["body_jaxpr"].effects]
-        ):
+        if is_apart and axis.name not in axis_names([*params["cond_jaxpr"].effects, *params["body_jaxpr"].effects]):
             return self._one_by_one(axis.size, args, axes, params)
         return bind(self, whole, mapped), carry
 
@@ -219,10 +210,7 @@ class While(Primitive):
         while True:
             forced = tuple(["any" if a is None else a for a in carry])
             body, out_axes = batch_jaxpr(body_jaxpr, axis, (*bc, *carry), forced)
-            joined = [
-                b if a is None and b is None else 0 if a is None else a
-                for a, b in zip(carry, out_axes)
-            ]
+            joined = [b if a is None and b is None else 0 if a is None else a for a, b in zip(carry, out_axes)]
             cond, (cond_axis,) = batch_jaxpr(cond_jaxpr, axis, (*cc, *joined), (("any",)))
             if cond_axis is not None or (nested and any(a is not None for a in joined)):
                 joined = [0] * len(joined)
@@ -234,11 +222,7 @@ class While(Primitive):
         for i, a in enumerate(carry, nc + nb):
             if a is not None and axes[i] != a:
                 args[i] = to_axis(size, args[i], axes[i], a)
-        return (
-            args,
-            {"body_jaxpr": body, "body_nconsts": nb, "cond_jaxpr": cond, "cond_nconsts": nc},
-            carry,
-        )
+        return (args, {"body_jaxpr": body, "body_nconsts": nb, "cond_jaxpr": cond, "cond_nconsts": nc}, carry)
 
     def dce(self, used, eqn):
         """The loop without the carries that no used result, condition or other kept carry reads."""
@@ -323,9 +307,7 @@ def _any(em, pred):
     if not shape:
         return pred
     scalar = make_aval((), _BOOL)
-    return em.reduce(
-        [pred], [em.constant(False, scalar)], tuple(range(len(shape))), [scalar], "or"
-    )[0]
+    return em.reduce([pred], [em.constant(False, scalar)], tuple(range(len(shape))), [scalar], "or")[0]
 
 
 def _spread(em, pred, shape):
@@ -340,9 +322,7 @@ while_p.back = WhileBack("while_back", while_p)
 while_p.curved = WhileCurved("while_curved", while_p)
 
 
-def bind_while(
-    cond_jaxpr: ClosedJaxpr, cond_consts, body_jaxpr: ClosedJaxpr, body_consts, init
-) -> list:
+def bind_while(cond_jaxpr: ClosedJaxpr, cond_consts, body_jaxpr: ClosedJaxpr, body_consts, init) -> list:
     """Bind `while_p`, with carries that stay and that the condition ignores made constants."""
     nc, nb, nk = len(cond_consts), len(body_consts), len(init)
     invars, outvars = body_jaxpr.jaxpr.invars, body_jaxpr.jaxpr.outvars
@@ -352,17 +332,10 @@ def bind_while(
         fixed = [k for k in fixed if not read[k]]
     if fixed:
         moving = [k for k in range(nk) if k not in fixed]
-        body_jaxpr = rearranged(
-            body_jaxpr, [*[nb + k for k in fixed], *range(nb), *[nb + k for k in moving]], moving
-        )
+        body_jaxpr = rearranged(body_jaxpr, [*[nb + k for k in fixed], *range(nb), *[nb + k for k in moving]], moving)
         cond_jaxpr = rearranged(cond_jaxpr, [*range(nc), *[nc + k for k in moving]])
         body_consts = [*[init[k] for k in fixed], *body_consts]
-        outs = dict(
-            zip(
-                moving,
-                _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, [init[k] for k in moving]),
-            )
-        )
+        outs = dict(zip(moving, _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, [init[k] for k in moving])))
         return [outs.get(k, init[k]) for k in range(nk)]
     return _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, init)
 

@@ -104,8 +104,7 @@ class Turns:
         if not self.masked:
             return on
         count = reduce_sum(
-            choose(on, _int(0), broadcast_in_dim(_int(1), on.aval.shape, ())),
-            tuple(range(on.aval.ndim)),
+            choose(on, _int(0), broadcast_in_dim(_int(1), on.aval.shape, ())), tuple(range(on.aval.ndim))
         )
         return gt(count, _int(0))
 
@@ -161,9 +160,7 @@ def saving(turns: Turns, init) -> list:
 
     rows = [_rows(SLOTS, x.aval) for x in (_int(0), *init)]
     u, last, used, _, _, *state = turns.repeat(
-        lambda *s: turns.going(s[5 : 5 + n]),
-        unit,
-        [_int(0), _int(0), _int(0), _int(0), _int(1), *init, *rows],
+        lambda *s: turns.going(s[5 : 5 + n]), unit, [_int(0), _int(0), _int(0), _int(0), _int(1), *init, *rows]
     )
     return [*state[:n], u, last, used, *state[n:]]
 
@@ -207,9 +204,7 @@ def _placed(turns: Turns, target, used, rows) -> list:
     def advance(used, *rows):
         place, *carry = [_read(r, _next(used, -1)) for r in rows]
         to = _next_place(place, target, used)
-        _, *carry = turns.repeat(
-            lambda u, *_: lt(u, to), lambda u, *c: [_next(u), *turns.unit(c)[1:]], [place, *carry]
-        )
+        _, *carry = turns.repeat(lambda u, *_: lt(u, to), lambda u, *c: [_next(u), *turns.unit(c)[1:]], [place, *carry])
         return [_next(used), *[_write(r, x, used) for r, x in zip(rows, [to, *carry])]]
 
     return turns.repeat(behind, advance, [used, *rows])
@@ -222,10 +217,7 @@ def _next_place(place, target, used):
     free = add_any(_int(SLOTS), neg(used))
     reach = _read(_REACH, free)
     runs = reduce_sum(
-        choose(
-            lt(reach, broadcast_in_dim(left, (16,), ())), _int(0), broadcast_in_dim(one, (16,), ())
-        ),
-        (0,),
+        choose(lt(reach, broadcast_in_dim(left, (16,), ())), _int(0), broadcast_in_dim(one, (16,), ())), (0,)
     )
     to = add_any(_next(target), neg(_read(_read(_BEYOND, free), runs)))
     nearest = _next(place)
@@ -276,9 +268,7 @@ class _Step:
         avals = [self.known.out_avals[i] for i in self.places]
         rows = [_rows(UNIT, a) for a in ([*avals, turns.cond.out_avals[0]] if masked else avals)]
         done, *after = turns.repeat(
-            lambda k, *s: _both(lt(k, count), turns.going(s[: self.nk])),
-            keep,
-            [_int(0), *carry, *rows],
+            lambda k, *s: _both(lt(k, count), turns.going(s[: self.nk])), keep, [_int(0), *carry, *rows]
         )
         rows = after[self.nk :]
 
@@ -289,11 +279,7 @@ class _Step:
             sums, cts = split(state, n_sums)
             live = turns.kept(on, cts, [zeros(c.aval) for c in cts]) if masked else cts
             new_sums, new = split(eval_closed(self.back, *self.fixed, *sums, *live, *at), n_sums)
-            return [
-                k,
-                *(turns.kept(on, new_sums, sums) if self.apart else new_sums),
-                *turns.kept(on, new, cts),
-            ]
+            return [k, *(turns.kept(on, new_sums, sums) if self.apart else new_sums), *turns.kept(on, new, cts)]
 
         return turns.repeat(lambda k, *_: gt(k, _int(0)), back, [done, *state])[1:]
 

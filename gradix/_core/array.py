@@ -162,9 +162,7 @@ def as_array(x) -> Array:
         return as_array(_plain_number(x))
     if t in _library_values.converters:
         return as_array(_library_values.converters[t](x))
-    advice = (
-        "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays."
-    )
+    advice = "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays."
     if hasattr(x, "__dict__") and not callable(x) and t.__module__ not in ("builtins", "types"):
         advice = _elsewhere.of_object(t)
     raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. {advice}")
@@ -203,9 +201,7 @@ def _guarded(x) -> ArrayImpl:
 def host_array(x: np.ndarray | np.generic) -> ArrayImpl:
     """A copy of a NumPy array, as an `Array`."""
     known = getattr(state.stage, "captured", None)
-    return (
-        wrap_host(canonical_host(x)) if known is None or x.nbytes <= _FEW else _captured(x, known)
-    )
+    return wrap_host(canonical_host(x)) if known is None or x.nbytes <= _FEW else _captured(x, known)
 
 
 _FEW = 64  # arrays of at most this many bytes are written into the program's text
@@ -223,12 +219,7 @@ def _captured(x, known: dict) -> ArrayImpl:
 
 def _is_copy(copy, x) -> bool:
     """Whether `copy` equals a fresh copy of `x` bit for bit; compared in chunks to save memory."""
-    if (
-        copy is None
-        or not x.ndim
-        or copy.shape != x.shape
-        or copy.dtype != dtypes.canonicalize_dtype(x.dtype)
-    ):
+    if copy is None or not x.ndim or copy.shape != x.shape or copy.dtype != dtypes.canonicalize_dtype(x.dtype):
         return False
     rows = max(1, _CHUNK * len(x) // x.nbytes)
     return all(

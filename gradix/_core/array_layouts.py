@@ -36,11 +36,7 @@ class Layout:
     def from_pjrt_layout(pjrt_layout) -> Layout:
         """The layout of a buffer, from the form in which the runtime describes it."""
         own = pjrt_layout._xla_layout()
-        return Layout(
-            tuple(reversed(own.minor_to_major())),
-            tuple(own.tiling()),
-            own.element_size_in_bits(),
-        )
+        return Layout(tuple(reversed(own.minor_to_major())), tuple(own.tiling()), own.element_size_in_bits())
 
     def update(self, **changes) -> Layout:
         """A copy with some fields changed.

@@ -50,9 +50,7 @@ def _scalar(x, member: str):
 def _real_scalar(x, name: str):
     value = _scalar(x, f"__{name}__")
     if value.dtype.kind == "c":
-        raise TypeError(
-            f"{name}() argument must be a real number, not a complex one. Take x.real or abs(x) first."
-        )
+        raise TypeError(f"{name}() argument must be a real number, not a complex one. Take x.real or abs(x) first.")
     return value
 
 
@@ -63,8 +61,7 @@ def truth(self) -> bool:
         return bool(host.item() if host.ndim else host)
     if not host.size:
         raise ValueError(
-            "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array "
-            "is not empty."
+            "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
         )
     raise ValueError(
         "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
@@ -140,10 +137,7 @@ def rows(self):
     aval = self.aval
     place = aval.place if aval.place is not None and aval.place.device is not None else None
     inner = located(make_aval(aval.shape[1:], aval.dtype, aval.weak_type), place)
-    return [
-        ArrayImpl(row if isinstance(row, np.ndarray) else np.asarray(row, host.dtype), inner)
-        for row in host
-    ]
+    return [ArrayImpl(row if isinstance(row, np.ndarray) else np.asarray(row, host.dtype), inner) for row in host]
 
 
 # -- exchange with other libraries -----------------------------------------------------------------
@@ -204,9 +198,7 @@ def formatted(self, spec: str) -> str:
 
 def is_deleted(self) -> bool:
     """Whether the array's memory has been freed."""
-    return _concrete(self, "is_deleted")._host is None and (
-        self._buffer is None or self._buffer.is_deleted()
-    )
+    return _concrete(self, "is_deleted")._host is None and (self._buffer is None or self._buffer.is_deleted())
 
 
 def _buffer_of(self):

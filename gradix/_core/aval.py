@@ -64,11 +64,7 @@ class ShapedArray:
         if isinstance(dtype, (type, str)):
             dtype = np.dtype(dtype)
         plain = make_aval(tuple(shape), dtype, bool(weak_type))
-        return (
-            plain
-            if sharding is manual_axis_type is None
-            else _typed(plain, sharding, manual_axis_type)
-        )
+        return plain if sharding is manual_axis_type is None else _typed(plain, sharding, manual_axis_type)
 
     def update(self, *, shape=None, dtype=None, weak_type=None, **divided) -> ShapedArray:
         """The type with other properties.
@@ -81,9 +77,7 @@ class ShapedArray:
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
-        return (
-            ShapedArray(plain.shape, plain.dtype, plain.weak_type, **divided) if divided else plain
-        )
+        return ShapedArray(plain.shape, plain.dtype, plain.weak_type, **divided) if divided else plain
 
     @property
     def sharding(self) -> NamedSharding:
@@ -98,8 +92,7 @@ class ShapedArray:
             own = getattr(self.place.sharding, "mesh", None)
             mesh = None if own is None and self.place.is_committed else mesh or own
         return NamedSharding(
-            empty_abstract_mesh if mesh is None else mesh.abstract_mesh,
-            PartitionSpec(*[None] * self.ndim),
+            empty_abstract_mesh if mesh is None else mesh.abstract_mesh, PartitionSpec(*[None] * self.ndim)
         )
 
     def strip_weak_type(self) -> ShapedArray:
@@ -235,9 +228,7 @@ class LocatedArray(ShapedArray):
         if self.division is not None:
             for i, p in enumerate(self.division.spec):
                 if p is not None:
-                    sizes[i] += (
-                        f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
-                    )
+                    sizes[i] += f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
         text = f"{name}[{','.join(sizes)}]"
         held, reduced = NONE, reduced_axes(self.vma)
         marks = [("V", frozenset([a for a in self.vma if type(a) is not Reduced]))]
@@ -279,9 +270,7 @@ class Seen:
 seen = Seen()
 
 
-def located(
-    plain: ShapedArray, place=None, vma: frozenset = frozenset(), division=None
-) -> ShapedArray:
+def located(plain: ShapedArray, place=None, vma: frozenset = frozenset(), division=None) -> ShapedArray:
     """The unique type made of `plain` and these properties; `plain` itself if none is given."""
     if place is None and not vma and division is None:
         return plain
@@ -345,6 +334,4 @@ abstract_token = AbstractToken()
 
 def same_types(xs, ys) -> bool:
     """Whether two lists of avals agree in shape and dtype (weak types may differ)."""
-    return len(xs) == len(ys) and all(
-        x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys)
-    )
+    return len(xs) == len(ys) and all(x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys))

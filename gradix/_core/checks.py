@@ -68,12 +68,8 @@ def _check_equation(eqn, known) -> None:
     out = prim.abstract(*[v.aval for v in eqn.invars], **eqn.params)
     avals = list(out) if prim.multiple_results else [out]
     have = [v.aval for v in eqn.outvars]
-    if len(avals) != len(have) or any(
-        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(avals, have)
-    ):
-        raise JaxprTypeError(
-            f"Equation {eqn} has results of types {have}, but {prim.name} gives {avals}."
-        )
+    if len(avals) != len(have) or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(avals, have)):
+        raise JaxprTypeError(f"Equation {eqn} has results of types {have}, but {prim.name} gives {avals}.")
 
 
 def is_concrete(x: Any) -> bool:
@@ -141,10 +137,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
         >>> [core.primal_dtype_to_tangent_dtype(np.dtype(t)) for t in ("float32", "int32")]
         [dtype('float32'), dtype([('float0', 'V')])]
     """
-    if (
-        isinstance(primal_dtype, dtypes.ExtendedDType)
-        or np.dtype(primal_dtype) not in dtypes.INEXACT
-    ):
+    if isinstance(primal_dtype, dtypes.ExtendedDType) or np.dtype(primal_dtype) not in dtypes.INEXACT:
         return dtypes.float0
     return np.dtype(primal_dtype)
 
@@ -267,11 +260,7 @@ class OpaqueTraceState:
         self._key = state.depth, state.stage
 
     def __eq__(self, other) -> bool:
-        return (
-            isinstance(other, OpaqueTraceState)
-            and self._key[0] == other._key[0]
-            and self._key[1] is other._key[1]
-        )
+        return isinstance(other, OpaqueTraceState) and self._key[0] == other._key[0] and self._key[1] is other._key[1]
 
     def __hash__(self) -> int:
         return hash((self._key[0], id(self._key[1])))

@@ -32,9 +32,7 @@ def frame(title: str, *parts: str) -> str:
 def rows(cells: Iterable[Iterable[Any]], head: Iterable[str] = ()) -> str:
     """A table of texts."""
     tops = "".join([f'<th style="text-align:left">{escape(str(c))}</th>' for c in head])
-    body = "".join(
-        ["<tr>" + "".join([f"<td>{escape(str(c))}</td>" for c in row]) + "</tr>" for row in cells]
-    )
+    body = "".join(["<tr>" + "".join([f"<td>{escape(str(c))}</td>" for c in row]) + "</tr>" for row in cells])
     return f'<table style="border-spacing:.8em 0;margin-left:-.8em">{tops and f"<tr>{tops}</tr>"}{body}</table>'
 
 
@@ -97,8 +95,7 @@ def _histogram(values: np.ndarray) -> str:
     counts = np.histogram(values, _BINS, (low, high))[0]
     bars = "".join(
         [
-            f'<rect x="{8 * k}" width="7" y="{34 - 32 * c / counts.max():.1f}" '
-            f'height="{32 * c / counts.max():.1f}"/>'
+            f'<rect x="{8 * k}" width="7" y="{34 - 32 * c / counts.max():.1f}" height="{32 * c / counts.max():.1f}"/>'
             for k, c in enumerate(counts)
         ]
     )
@@ -168,9 +165,7 @@ def jaxpr(program: Jaxpr | ClosedJaxpr) -> str:
     """A program: an equation in each line with its place on hover; inner programs fold."""
     inner = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     count = len(inner.eqns)
-    title = (
-        f"jaxpr of {inner.debug_info.name or 'a function'}, {count} equation{'s' * (count != 1)}"
-    )
+    title = f"jaxpr of {inner.debug_info.name or 'a function'}, {count} equation{'s' * (count != 1)}"
     return frame(title, _program(inner, _Names()))
 
 
@@ -180,9 +175,7 @@ class _Names:
     def __init__(self) -> None:
         self.names: dict[Any, str] = {}
         self.letters = (
-            "".join(t)
-            for n in itertools.count(1)
-            for t in itertools.product(string.ascii_lowercase, repeat=n)
+            "".join(t) for n in itertools.count(1) for t in itertools.product(string.ascii_lowercase, repeat=n)
         )
 
     def __call__(self, v) -> str:
@@ -211,9 +204,7 @@ def _program(p: Jaxpr, name: _Names) -> str:
         place = f"{eqn.source.file}:{eqn.source.line}" if eqn.source is not None else ""
         told = f'title="{escape(place, quote=True)}"'
         if inside:
-            folded = "".join(
-                [f"<div>{escape(key)}</div>{_program(x, _Names())}" for key, x in inside]
-            )
+            folded = "".join([f"<div>{escape(key)}</div>{_program(x, _Names())}" for key, x in inside])
             lines.append(f"<details {told}><summary>{text}</summary>{folded}</details>")
         else:
             lines.append(f"<div {told}>{text}</div>")

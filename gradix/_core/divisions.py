@@ -102,9 +102,7 @@ def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
             f"{prim.name}: one operand is unreduced over {_listed(unreduced)} while another is not, so that the "
             f"result would be summed too often. Got {shown}. Give them the same sharding, {way_out}"
         )
-    if any(s.reduced != reduced for s in found) or any(
-        reduced & set(names_in(entries(a))) for a in others
-    ):
+    if any(s.reduced != reduced for s in found) or any(reduced & set(names_in(entries(a))) for a in others):
         raise ShardingTypeError(
             f"{prim.name}: inputs cannot be divided or replicated on the same axes that another input is reduced "
             f"on, {_listed(reduced)}. Got {shown}. Give them the same sharding, {way_out}"
@@ -152,9 +150,7 @@ def without_axis(aval, axis: int):
         return found
     row = entries(aval)
     return located(
-        found.plain,
-        vma=found.vma,
-        division=division(aval.division.mesh, row[:axis] + row[axis + 1 :], sums(aval)),
+        found.plain, vma=found.vma, division=division(aval.division.mesh, row[:axis] + row[axis + 1 :], sums(aval))
     )
 
 
@@ -165,9 +161,7 @@ def with_axis(aval, size, axis: int):
         return found
     row = entries(aval)
     return located(
-        found.plain,
-        vma=found.vma,
-        division=division(aval.division.mesh, (*row[:axis], None, *row[axis:]), sums(aval)),
+        found.plain, vma=found.vma, division=division(aval.division.mesh, (*row[:axis], None, *row[axis:]), sums(aval))
     )
 
 
@@ -284,14 +278,9 @@ def reshaped(aval, sizes, mesh: BaseMesh) -> Entries:
             out[wide_new[0]] = row[held[0]]
         elif not wide_old and len(held) == 1 and len(new) >= 1:
             out[new[0]] = row[held[0]]
-        elif len(wide_old) == 1 and _split(
-            row[held[0]], [sizes[i] for i in wide_new], wide_new, mesh, out
-        ):
+        elif len(wide_old) == 1 and _split(row[held[0]], [sizes[i] for i in wide_new], wide_new, mesh, out):
             continue
-        elif (
-            len(wide_new) == 1
-            and (joined := _joined([(row[i], shape[i]) for i in wide_old])) is not None
-        ):
+        elif len(wide_new) == 1 and (joined := _joined([(row[i], shape[i]) for i in wide_old])) is not None:
             out[wide_new[0]] = joined
         else:
             raise ShardingTypeError(

@@ -10,14 +10,7 @@ import numpy as np
 
 from gradix._base.config import is_x64, state
 from gradix._core.dimensions.expression import is_symbolic_dim
-from gradix._core.promotion import (
-    STRICT,
-    TypePromotionError,
-    default_dtype,
-    promote_all,
-    promote_nodes,
-    promote_pair,
-)
+from gradix._core.promotion import STRICT, TypePromotionError, default_dtype, promote_all, promote_nodes, promote_pair
 from gradix._core.scalar_types import (
     BITWISE,
     BOOL,
@@ -56,12 +49,7 @@ bfloat16 = ml_dtypes.bfloat16
 # ---------------------------------------------------------------- canonical width
 _NARROWED = {
     np.dtype(a): np.dtype(b)
-    for a, b in (
-        ("int64", "int32"),
-        ("uint64", "uint32"),
-        ("float64", "float32"),
-        ("complex128", "complex64"),
-    )
+    for a, b in (("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"), ("complex128", "complex64"))
 }
 _PYTHON_SCALARS = (bool, int, float, complex)
 
@@ -70,9 +58,7 @@ def _canonical_table(x64: bool) -> dict:
     """Dtypes, their names, scalar types and Python types -> dtypes of canonical width."""
     table: dict = {}
     for dtype in SUPPORTED:
-        table[dtype] = table[dtype.name] = table[dtype.type] = (
-            dtype if x64 else _NARROWED.get(dtype, dtype)
-        )
+        table[dtype] = table[dtype.name] = table[dtype.type] = dtype if x64 else _NARROWED.get(dtype, dtype)
     return table | {t: table[np.dtype(t)] for t in _PYTHON_SCALARS}
 
 
@@ -222,9 +208,7 @@ def check_python_int(x: int, dtype) -> None:
         else:
             wider = " (or enable x64, or make it a float or a wider dtype)"
         side = "large" if x > high else "small"
-        raise OverflowError(
-            f"Python int {x} too {side} to convert to {dtype}, which holds {low} to {high}{wider}."
-        )
+        raise OverflowError(f"Python int {x} too {side} to convert to {dtype}, which holds {low} to {high}{wider}.")
 
 
 _ranges: dict[Any, tuple[int, int]] = {}
@@ -348,9 +332,7 @@ def _operand(x: Any) -> tuple[Any, bool]:
     """The pair (dtype, weak) of a value, an aval, a dtype or the name of one."""
     if isinstance(x, type) or x is None or isinstance(x, (str, np.dtype, ExtendedDType)):
         keeps = keeps_explicit_x64() and x is not None and x not in _PYTHON_SCALARS
-        return as_dtype(x) if keeps else canonicalize_dtype(
-            x, allow_extended_dtype=True
-        ), x in _WEAK_TYPES
+        return as_dtype(x) if keeps else canonicalize_dtype(x, allow_extended_dtype=True), x in _WEAK_TYPES
     return dtype_of(x), is_weakly_typed(x)
 
 
@@ -395,20 +377,13 @@ def scalar_type_of(x: Any) -> type:
     for kind, members in ((bool, BOOL), (int, INTEGER), (float, FLOAT), (complex, COMPLEX)):
         if dtype in members:
             return kind
-    raise TypeError(
-        f"Invalid scalar value {x!r}: its dtype {dtype} is neither boolean, integer, floating nor complex."
-    )
+    raise TypeError(f"Invalid scalar value {x!r}: its dtype {dtype} is neither boolean, integer, floating nor complex.")
 
 
 # ---------------------------------------------------------------- the nearest dtype of a kind
 _REAL_TO_COMPLEX = {np.dtype("float64"): np.dtype("complex128")}
-_COMPLEX_TO_REAL = {
-    np.dtype("complex64"): np.dtype("float32"),
-    np.dtype("complex128"): np.dtype("float64"),
-}
-_INT_TO_FLOAT = {
-    d: np.dtype("float64") if d.itemsize == 8 else np.dtype("float32") for d in BITWISE
-}
+_COMPLEX_TO_REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
+_INT_TO_FLOAT = {d: np.dtype("float64") if d.itemsize == 8 else np.dtype("float32") for d in BITWISE}
 
 
 def to_inexact_dtype(dtype):
@@ -433,11 +408,7 @@ def to_inexact_dtype(dtype):
 
 def to_complex_dtype(dtype):
     """The complex dtype that holds a dtype's values: complex128 for 64-bit ones, else complex64."""
-    return (
-        dtype
-        if dtype in COMPLEX
-        else _REAL_TO_COMPLEX.get(to_inexact_dtype(dtype), np.dtype("complex64"))
-    )
+    return dtype if dtype in COMPLEX else _REAL_TO_COMPLEX.get(to_inexact_dtype(dtype), np.dtype("complex64"))
 
 
 def real_dtype(dtype):
@@ -461,11 +432,7 @@ def _is_abstract(t: Any) -> bool:
     return (
         isinstance(t, type)
         and issubclass(t, np.generic)
-        and (
-            t in _ABSTRACT
-            or t in (np.generic, np.flexible, np.character)
-            or issubclass(t, extended)
-        )
+        and (t in _ABSTRACT or t in (np.generic, np.flexible, np.character) or issubclass(t, extended))
     )
 
 

@@ -127,9 +127,7 @@ class JaxprEqn:
     @property
     def ctx(self) -> JaxprEqnContext:
         """The context in which it was recorded; evaluate it again inside `with eqn.ctx.manager`."""
-        return JaxprEqnContext(
-            (self.source.name_stack.tags or None) if self.source is not None else None
-        )
+        return JaxprEqnContext((self.source.name_stack.tags or None) if self.source is not None else None)
 
     def replace(self, **changes) -> JaxprEqn:
         new = {k: getattr(self, k) for k in self.__slots__}
@@ -141,13 +139,7 @@ class JaxprEqn:
 
 
 def new_jaxpr_eqn(
-    invars: Any,
-    outvars: Any,
-    primitive: Any,
-    params: Any,
-    effects: Any,
-    source_info: Any = None,
-    ctx: Any = None,
+    invars: Any, outvars: Any, primitive: Any, params: Any, effects: Any, source_info: Any = None, ctx: Any = None
 ) -> JaxprEqn:
     """An equation made of its parts; `ctx` is accepted and ignored.
 
@@ -179,9 +171,7 @@ class DebugInfo:
 
     __slots__ = ("name", "arg_names", "place", "result_paths", "_traced_for")
 
-    def __init__(
-        self, traced_for: str = "jit", func_src_info: str = "", arg_names=(), result_paths=()
-    ):
+    def __init__(self, traced_for: str = "jit", func_src_info: str = "", arg_names=(), result_paths=()):
         self._traced_for, (self.name, _, self.place) = traced_for, func_src_info.partition(" at ")
         self.arg_names, self.result_paths = tuple(arg_names or ()), tuple(result_paths or ())
 
@@ -230,16 +220,7 @@ class Jaxpr:
         (1, ['mul'])
     """
 
-    __slots__ = (
-        "constvars",
-        "invars",
-        "outvars",
-        "eqns",
-        "effects",
-        "debug_info",
-        "memo",
-        "__weakref__",
-    )
+    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "memo", "__weakref__")
 
     def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=no_debug):
         self.constvars, self.invars, self.outvars, self.eqns = constvars, invars, outvars, eqns
@@ -251,9 +232,7 @@ class Jaxpr:
     out_avals = property(lambda self: [v.aval for v in self.outvars])
 
     def replace(self, **changes) -> Jaxpr:
-        new = {
-            k: getattr(self, k) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")
-        }
+        new = {k: getattr(self, k) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")}
         new.update(changes)
         return Jaxpr(**new)
 
@@ -297,9 +276,7 @@ class ClosedJaxpr:
     memo = property(lambda self: self.jaxpr.memo)
 
     def replace(self, *, jaxpr=None, consts=None) -> ClosedJaxpr:
-        return ClosedJaxpr(
-            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
-        )
+        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
 
     def pretty_print(self, **options) -> str:
         return self.jaxpr.pretty_print(**options)

@@ -138,10 +138,7 @@ class _Values:
 
     def taken(self, eqn, keys, take) -> list:
         """The keys that an equation takes from an array; equal indices give the same keys."""
-        names = [
-            self.name(v) if ids is None else (ids.shape, ids.tobytes())
-            for v, ids in zip(eqn.invars, keys)
-        ]
+        names = [self.name(v) if ids is None else (ids.shape, ids.tobytes()) for v, ids in zip(eqn.invars, keys)]
         made = self.equation(eqn, names)
         if made is None:
             return take()
@@ -320,18 +317,14 @@ class _Walk:
         self.uses, self.again, self.repeated = before
         for ids in ins:
             if ids is not None:
-                numbers = {
-                    n for n in ids.ravel().tolist() if not drawn.keys().isdisjoint(self.cases_of(n))
-                }
+                numbers = {n for n in ids.ravel().tolist() if not drawn.keys().isdisjoint(self.cases_of(n))}
                 if numbers:
                     self.consume(caller, np.array(sorted(numbers)))
         return outs
 
     def scan(self, eqn, ins) -> list:
         """Walk two iterations, which show all reuse: of constant keys, and of keys in the carry."""
-        closed, length, nc, nk = (
-            eqn.params[k] for k in ("jaxpr", "length", "num_consts", "num_carry")
-        )
+        closed, length, nc, nk = (eqn.params[k] for k in ("jaxpr", "length", "num_consts", "num_carry"))
         consts, carry, xs = ins[:nc], ins[nc : nc + nk], ins[nc + nk :]
         body, before = closed.jaxpr, set(self.uses)
         for turn in range(min(length, 2)):

@@ -27,12 +27,7 @@ class ClassRules(MutableMapping):
         others: a function that is called with each class that gets a rule.
     """
 
-    def __init__(
-        self,
-        table: dict[type, Callable],
-        usual: Callable,
-        others: Callable[[type], Any] = lambda cls: None,
-    ):
+    def __init__(self, table: dict[type, Callable], usual: Callable, others: Callable[[type], Any] = lambda cls: None):
         self.table, self.usual, self.others = table, usual, others
 
     def __getitem__(self, cls: type) -> Callable:

@@ -73,9 +73,7 @@ class ManualAxisType:
     reduced = property(lambda self: self._key[2])
 
     def __setattr__(self, name: str, value):
-        raise AttributeError(
-            f"cannot assign to field {name!r} of a ManualAxisType: make another one instead."
-        )
+        raise AttributeError(f"cannot assign to field {name!r} of a ManualAxisType: make another one instead.")
 
     def __copy__(self) -> ManualAxisType:
         return self
@@ -100,9 +98,7 @@ def _axis_types(given, names) -> tuple[AxisType, ...]:
         return (AxisType.Auto,) * len(names)
     types = (given,) * len(names) if isinstance(given, AxisType) else tuple(given)
     if not all(isinstance(t, AxisType) for t in types):
-        raise TypeError(
-            f"axis_types must be members of AxisType, such as AxisType.Auto; got {given!r}."
-        )
+        raise TypeError(f"axis_types must be members of AxisType, such as AxisType.Auto; got {given!r}.")
     if len(types) != len(names):
         raise ValueError(
             f"Number of axis names must match the number of axis_types. Got axis_names={names} and "
@@ -149,11 +145,7 @@ class BaseMesh:
     def _axes_text(self) -> str:
         sizes = [f"{n!r}: {s}" for n, s in self.shape_tuple]
         return ", ".join(
-            [
-                *sizes,
-                f"axis_types=({', '.join(map(repr, self.axis_types))}"
-                f"{',' if len(self.axis_types) == 1 else ''})",
-            ]
+            [*sizes, f"axis_types=({', '.join(map(repr, self.axis_types))}{',' if len(self.axis_types) == 1 else ''})"]
         )
 
 
@@ -177,14 +169,7 @@ class AbstractMesh(BaseMesh):
 
     __slots__ = ("abstract_device",)
 
-    def __init__(
-        self,
-        axis_sizes,
-        axis_names,
-        axis_types=None,
-        *,
-        abstract_device: AbstractDevice | None = None,
-    ):
+    def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device: AbstractDevice | None = None):
         self.axis_sizes, self.axis_names = tuple(axis_sizes), _names(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
             raise ValueError(
@@ -198,9 +183,7 @@ class AbstractMesh(BaseMesh):
     abstract_mesh = property(lambda self: self)
 
     def _without_devices(self, what: str):
-        raise ValueError(
-            f"AbstractMesh does not implement {what}: it has no devices. Make a Mesh of devices."
-        )
+        raise ValueError(f"AbstractMesh does not implement {what}: it has no devices. Make a Mesh of devices.")
 
     devices = property(lambda self: self._without_devices("devices"))
     device_ids = property(lambda self: self._without_devices("device_ids"))
@@ -228,11 +211,7 @@ class AbstractMesh(BaseMesh):
 
     def update_axis_types(self, name_to_type: dict) -> AbstractMesh:
         """A copy with other types for the named axes."""
-        return self.update(
-            axis_types=tuple(
-                [name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types)]
-            )
-        )
+        return self.update(axis_types=tuple([name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types)]))
 
     def _key(self) -> tuple:
         return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
@@ -252,9 +231,7 @@ class AbstractMesh(BaseMesh):
         kind = (
             ""
             if self.abstract_device is None
-            else "".join(
-                [f", {n}={v}" for n, v in zip(AbstractDevice._fields, self.abstract_device)]
-            )
+            else "".join([f", {n}={v}" for n, v in zip(AbstractDevice._fields, self.abstract_device)])
         )
         return f"AbstractMesh({self._axes_text()}{kind})"
 
@@ -292,11 +269,7 @@ class Mesh(BaseMesh):
     devices: np.ndarray
 
     def __init__(self, devices, axis_names, axis_types=None):
-        array = (
-            np.array(devices, dtype=object)
-            if not isinstance(devices, np.ndarray)
-            else devices.copy()
-        )
+        array = np.array(devices, dtype=object) if not isinstance(devices, np.ndarray) else devices.copy()
         self.axis_names = _names(axis_names)
         if array.ndim != len(self.axis_names):
             raise ValueError(
@@ -317,8 +290,7 @@ class Mesh(BaseMesh):
         self.axis_sizes = array.shape
         if len(set(self._flat_devices_tuple)) != array.size:
             raise ValueError(
-                f"Mesh got a device more than once among {[str(d) for d in array.flat]}; each may "
-                "occur once."
+                f"Mesh got a device more than once among {[str(d) for d in array.flat]}; each may occur once."
             )
 
     def __deepcopy__(self, memo) -> Mesh:
@@ -326,17 +298,13 @@ class Mesh(BaseMesh):
 
     empty = property(lambda self: self.devices.size == 0 or not self.axis_names)
     size = property(lambda self: self.devices.size if self.axis_names else 0)
-    local_devices = property(
-        lambda self: [d for d in self._flat_devices_tuple if d.process_index == _own_process(d)]
-    )
+    local_devices = property(lambda self: [d for d in self._flat_devices_tuple if d.process_index == _own_process(d)])
     device_set = property(lambda self: set(self._flat_devices_tuple))
 
     @property
     def device_ids(self) -> np.ndarray:
         """The numbers of the devices, in the mesh's shape."""
-        return np.array([d.id for d in self._flat_devices_tuple], dtype=np.int64).reshape(
-            self.axis_sizes
-        )
+        return np.array([d.id for d in self._flat_devices_tuple], dtype=np.int64).reshape(self.axis_sizes)
 
     @property
     def is_multi_process(self) -> bool:
@@ -351,9 +319,7 @@ class Mesh(BaseMesh):
         """
         if not self.is_multi_process:
             return self
-        own = np.vectorize(lambda d: d.process_index == _own_process(d), otypes=[bool])(
-            self.devices
-        )
+        own = np.vectorize(lambda d: d.process_index == _own_process(d), otypes=[bool])(self.devices)
         where = np.argwhere(own)
         box = tuple([slice(a, b + 1) for a, b in zip(where.min(0), where.max(0))])
         part = self.devices[box]
@@ -370,12 +336,8 @@ class Mesh(BaseMesh):
         device = None
         if not self.empty:
             first = self._flat_devices_tuple[0]
-            device = AbstractDevice(
-                first.device_kind, getattr(first, "num_cores", None), first.platform
-            )
-        return AbstractMesh(
-            self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device
-        )
+            device = AbstractDevice(first.device_kind, getattr(first, "num_cores", None), first.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device)
 
     def update(self, devices=None, axis_names=None, axis_types=None) -> Mesh:
         """A copy with some fields changed."""

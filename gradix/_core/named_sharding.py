@@ -80,17 +80,10 @@ class NamedSharding(Sharding):
     spec: PartitionSpec
 
     def __init__(
-        self,
-        mesh: BaseMesh,
-        spec: PartitionSpec,
-        *,
-        memory_kind: str | None = None,
-        _logical_device_ids=None,
+        self, mesh: BaseMesh, spec: PartitionSpec, *, memory_kind: str | None = None, _logical_device_ids=None
     ):
         if not isinstance(mesh, BaseMesh):
-            raise TypeError(
-                f"NamedSharding needs a Mesh, got mesh={mesh!r} of type {type(mesh).__name__}."
-            )
+            raise TypeError(f"NamedSharding needs a Mesh, got mesh={mesh!r} of type {type(mesh).__name__}.")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
                 f"Unexpected type {type(spec)} for `spec`: NamedSharding needs a PartitionSpec, as "
@@ -102,9 +95,7 @@ class NamedSharding(Sharding):
         self._logical_device_ids = _logical_device_ids
 
     memory_kind = property(
-        lambda self: (
-            self._memory_kind or (None if isinstance(self.mesh, AbstractMesh) else "device")
-        )
+        lambda self: self._memory_kind or (None if isinstance(self.mesh, AbstractMesh) else "device")
     )
     num_devices = property(lambda self: self.mesh.size)
 
@@ -112,8 +103,7 @@ class NamedSharding(Sharding):
     def _device_assignment(self) -> tuple:
         if isinstance(self.mesh, AbstractMesh):
             raise ValueError(
-                f"{self} is on an AbstractMesh, which has no devices. Make a mesh of devices with Mesh or "
-                "make_mesh."
+                f"{self} is on an AbstractMesh, which has no devices. Make a mesh of devices with Mesh or make_mesh."
             )
         return self.mesh._flat_devices_tuple
 
@@ -187,10 +177,7 @@ class NamedSharding(Sharding):
 
     def coordinates(self, ndim: int) -> np.ndarray:
         """The number of each device's part along each of `ndim` axes, in the order of the mesh."""
-        sizes, position = (
-            self.mesh.shape,
-            dict(zip(self.mesh.axis_names, np.indices(self.mesh.axis_sizes))),
-        )
+        sizes, position = (self.mesh.shape, dict(zip(self.mesh.axis_names, np.indices(self.mesh.axis_sizes))))
         out = np.zeros((ndim, *self.mesh.axis_sizes), np.int64)
         for i, p in enumerate(self.spec):
             for a in axes_of(p):
@@ -203,12 +190,7 @@ class NamedSharding(Sharding):
         part = self.shard_shape(shape)
         whole = [f == 1 for f in self.factors(len(shape))]
         return {
-            d: tuple(
-                [
-                    slice(None) if w else slice(int(c) * n, (int(c) + 1) * n)
-                    for c, n, w in zip(at, part, whole)
-                ]
-            )
+            d: tuple([slice(None) if w else slice(int(c) * n, (int(c) + 1) * n) for c, n, w in zip(at, part, whole)])
             for d, at in zip(self._device_assignment, self.coordinates(len(shape)))
         }
 
@@ -254,11 +236,7 @@ class GSPMDSharding(Sharding):
 
     def __init__(self, devices, counts=(), parts=None, *, memory_kind: str | None = None):
         self._devices, self._counts = tuple(devices), tuple(counts)
-        self._parts = (
-            tuple([tuple(map(int, p)) for p in parts])
-            if parts is not None
-            else ((),) * len(self._devices)
-        )
+        self._parts = tuple([tuple(map(int, p)) for p in parts]) if parts is not None else ((),) * len(self._devices)
         self._memory_kind = memory_kind
 
     @classmethod
@@ -313,11 +291,7 @@ class GSPMDSharding(Sharding):
         return hash(self._key())
 
     def __repr__(self) -> str:
-        how = (
-            "replicated"
-            if self.is_fully_replicated
-            else f"devices={list(self._counts)}, parts={self._parts}"
-        )
+        how = "replicated" if self.is_fully_replicated else f"devices={list(self._counts)}, parts={self._parts}"
         return f"GSPMDSharding({{{how}}}, memory_kind={self.memory_kind})"
 
 
@@ -351,17 +325,12 @@ def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
     if grid[origin].any():
         return None
     steps = {
-        name: grid[tuple([int(k == j) if sizes[j] > 1 else 0 for k in range(len(sizes))])]
-        - grid[origin]
+        name: grid[tuple([int(k == j) if sizes[j] > 1 else 0 for k in range(len(sizes))])] - grid[origin]
         for j, name in enumerate(mesh.axis_names)
     }
     for i in range(ndim):
         mine = sorted(
-            [
-                (-int(s[i]), mesh.axis_names.index(n), n)
-                for n, s in steps.items()
-                if s[i] and mesh.shape[n] > 1
-            ]
+            [(-int(s[i]), mesh.axis_names.index(n), n) for n, s in steps.items() if s[i] and mesh.shape[n] > 1]
         )
         names = tuple([n for _, _, n in mine])
         spec.append(None if not names else names[0] if len(names) == 1 else names)

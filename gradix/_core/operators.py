@@ -46,9 +46,7 @@ class _Foreign:
         self.name = name
 
     def __get__(self, x, owner=None):
-        raise AttributeError(
-            f"arrays have no attribute {self.name!r}: {_FOREIGN[self.name]}.", name=self.name, obj=x
-        )
+        raise AttributeError(f"arrays have no attribute {self.name!r}: {_FOREIGN[self.name]}.", name=self.name, obj=x)
 
 
 class Array(_Members):

@@ -6,14 +6,7 @@ import re
 from typing import Any
 
 from gradix._core import seams
-from gradix._core.jaxpr import (
-    ClosedJaxpr,
-    DropVar,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    jaxprs_in_params,
-)
+from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
 from gradix._core.pretty_documents import brk, cat, group, nest, note, render, text as txt, wrapped
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
@@ -46,9 +39,7 @@ class _Context:
                 return found
 
     def atom(self, a) -> str:
-        return (
-            f"{_value(a.val)}:{a.aval.str_short(True)}" if isinstance(a, Literal) else self.name(a)
-        )
+        return f"{_value(a.val)}:{a.aval.str_short(True)}" if isinstance(a, Literal) else self.name(a)
 
     def typed(self, var) -> str:
         return f"{self.name(var)}:{var.aval.str_short(True)}" if self.shapes else self.name(var)
@@ -142,9 +133,7 @@ def _shown(eqn, ctx) -> dict:
 def _jaxpr(jaxpr: Jaxpr, ctx: _Context):
     consts = [txt(ctx.typed(v)) for v in jaxpr.constvars]
     ins = [txt(ctx.typed(v)) for v in jaxpr.invars]
-    header = cat(
-        [txt("{ lambda "), nest(4, wrapped(consts)), txt("; "), nest(4, wrapped(ins)), txt(". let")]
-    )
+    header = cat([txt("{ lambda "), nest(4, wrapped(consts)), txt("; "), nest(4, wrapped(ins)), txt(". let")])
     body: list = []
     for i, eqn in enumerate(jaxpr.eqns):
         body += [brk("; ")] if i else []
@@ -214,11 +203,7 @@ def _param(value, ctx: _Context):
         jaxpr = value.jaxpr if isinstance(value, ClosedJaxpr) else value
         name = ctx.shared.get(jaxpr)
         return _jaxpr(jaxpr, ctx) if name is None else txt(name)
-    if (
-        isinstance(value, tuple)
-        and value
-        and all(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value)
-    ):
+    if isinstance(value, tuple) and value and all(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
         parts: list = [brk("")]
         for i, v in enumerate(value):
             parts += [brk()] if i else []

@@ -207,11 +207,7 @@ class Primitive:
         `sharding`, where a primitive has no such parameter, says how its result is divided.
         """
         if self.takes_sharding:
-            out = _trace.bind(
-                self,
-                [as_array(a) for a in args],
-                {k: v for k, v in params.items() if k != "sharding"},
-            )
+            out = _trace.bind(self, [as_array(a) for a in args], {k: v for k, v in params.items() if k != "sharding"})
             asked = params.get("sharding")
             return out if asked is None else seams.reshard(out, asked)
         return _trace.bind(self, [as_array(a) for a in args], params)
@@ -228,9 +224,7 @@ class Primitive:
         return self.jvp(primals, tangents, **params)
 
     def transpose(self, ct, *args, **params) -> Any:
-        raise self.missing(
-            "transpose", "reverse-mode differentiation", "wrap the call in custom_vjp"
-        )
+        raise self.missing("transpose", "reverse-mode differentiation", "wrap the call in custom_vjp")
 
     def batch(self, size, args, axes, **params) -> Any:
         raise self.missing("batch", "vmap", "go through the examples one by one with lax.map")

@@ -56,9 +56,7 @@ def _edges(mode: int) -> dict[Any, tuple]:
         "float64": "complex128",
         "complex64": "complex128",
     }
-    edges: dict[Any, tuple] = {
-        np.dtype(as_dtype(a)): tuple(map(as_dtype, b.split())) for a, b in named.items()
-    }
+    edges: dict[Any, tuple] = {np.dtype(as_dtype(a)): tuple(map(as_dtype, b.split())) for a, b in named.items()}
     edges[np.dtype("uint64")] = edges[np.dtype("int64")] = (float,)
     edges[np.dtype("bool")] = (int,)
     edges[int] = (np.dtype("uint8"), np.dtype("int8"), *NARROW_INTEGER)
@@ -111,10 +109,7 @@ def _no_path(nodes: frozenset, mode: int) -> str:
             ": 2-bit and 4-bit integers are never promoted implicitly. Cast explicitly, "
             "for example with x.astype('int32')."
         )
-    return (
-        text
-        + ": 8-bit floats are never promoted implicitly. Cast explicitly, for example with x.astype('float32')."
-    )
+    return text + ": 8-bit floats are never promoted implicitly. Cast explicitly, for example with x.astype('float32')."
 
 
 def _node(dtype, weak: bool) -> Any:

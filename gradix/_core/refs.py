@@ -46,9 +46,7 @@ class AbstractRef(AbstractValue):
 
     def update(self, *, inner_aval=None, memory_space=None, kind=None) -> AbstractRef:
         """A copy of the type with some fields replaced."""
-        return AbstractRef(
-            inner_aval or self.inner_aval, memory_space or self.memory_space, kind or self.kind
-        )
+        return AbstractRef(inner_aval or self.inner_aval, memory_space or self.memory_space, kind or self.kind)
 
     def str_short(self, short_dtypes: bool = False) -> str:
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
@@ -57,11 +55,7 @@ class AbstractRef(AbstractValue):
         return self.str_short()
 
     def __eq__(self, other) -> bool:
-        return (
-            type(other) is AbstractRef
-            and self.inner_aval is other.inner_aval
-            and self.kind == other.kind
-        )
+        return type(other) is AbstractRef and self.inner_aval is other.inner_aval and self.kind == other.kind
 
     def __hash__(self) -> int:
         return hash((AbstractRef, self.inner_aval, self.kind))
@@ -159,9 +153,7 @@ class Ref:
     def _local(self) -> LocalRef | None:
         """The ref's stand-in in the program being traced; None if the ref is not from outside."""
         if self._dead:
-            raise ValueError(
-                f"{self._name()} was given up by {self._dead} and cannot be used any more."
-            )
+            raise ValueError(f"{self._name()} was given up by {self._dead} and cannot be used any more.")
         s = state
         if s.depth < self._level:  # the function that made it has returned
             self._level = s.depth
@@ -209,9 +201,7 @@ class Ref:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError(
-                "len() of unsized object: a mutable array of shape () has no first axis."
-            )
+            raise TypeError("len() of unsized object: a mutable array of shape () has no first axis.")
         return self.shape[0]
 
     def __jax_array__(self):
@@ -259,9 +249,7 @@ class View(Ref):
 
     def __init__(self, base: Ref, index):
         part = get(base, index)
-        super().__init__(
-            AbstractRef(part.aval, base.aval.memory_space, base.aval.kind), None, base._level
-        )
+        super().__init__(AbstractRef(part.aval, base.aval.memory_space, base.aval.kind), None, base._level)
         self.base, self.index = base, index
 
     def read(self):
@@ -273,11 +261,7 @@ class View(Ref):
 
 def _inside_of(ref: Ref, value) -> ValueError:
     trace: Trace = value._trace
-    what = (
-        "a vmapped value"
-        if type(trace).__name__.endswith("BatchTrace")
-        else "a differentiated value"
-    )
+    what = "a vmapped value" if type(trace).__name__.endswith("BatchTrace") else "a differentiated value"
     return ValueError(
         f"performing a set/swap operation with {what} on a mutable array from outside of the transformation: "
         f"{ref._name()}.\n"
@@ -423,9 +407,7 @@ def set(ref: Ref, idx: Any, value: ArrayLike) -> None:
     swap(ref, idx, value, "ref_set", False)
 
 
-def swap(
-    ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "ref_swap", _wants_old: bool = True
-) -> Any:
+def swap(ref: Ref, idx: Any, value: ArrayLike, _function_name: str = "ref_swap", _wants_old: bool = True) -> Any:
     """Write to a ref at an index, and return the old value there.
 
     Args:
@@ -462,11 +444,7 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     """
     _check_ref("ref_addupdate", ref)
     x = _fitting("ref_addupdate", ref, x)
-    ref.write(
-        ref.read() + _broadcast("ref_addupdate", ref, x)
-        if _is_whole(idx)
-        else ref.changed(idx, x, "add")
-    )
+    ref.write(ref.read() + _broadcast("ref_addupdate", ref, x) if _is_whole(idx) else ref.changed(idx, x, "add"))
 
 
 def _is_whole(idx) -> bool:
@@ -479,9 +457,7 @@ def _checked(idx, ref: Ref):
     if Ellipsis not in [p for p in parts if type(p) is type(Ellipsis)]:
         for n, (i, size) in enumerate(zip([p for p in parts if p is not None], ref.shape)):
             if type(i) is int and not -size <= i < size:
-                raise ValueError(
-                    f"Out of bound indexer: idx={i}, dim={size}, on axis {n} of {ref._name()}."
-                )
+                raise ValueError(f"Out of bound indexer: idx={i}, dim={size}, on axis {n} of {ref._name()}.")
     return idx
 
 
@@ -492,11 +468,7 @@ def _fitting(name: str, ref: Ref, given):
     if value.dtype == dtype:
         return value.astype(dtype) if value.aval.weak_type else value
     order = "biufc"
-    if (
-        value.aval.weak_type
-        and isinstance(dtype, np.dtype)
-        and _rank(value.dtype, order) <= _rank(dtype, order)
-    ):
+    if value.aval.weak_type and isinstance(dtype, np.dtype) and _rank(value.dtype, order) <= _rank(dtype, order):
         return value.astype(dtype)
     raise ValueError(
         f"Invalid dtype for `{name}`. Ref dtype: {dtype}. Value dtype: {value.dtype}. A mutable array "
@@ -512,9 +484,7 @@ def _broadcast(name: str, ref: Ref, value):
     ndim = len(ref.shape)
     if value.shape == ref.shape:
         return value
-    if value.ndim > ndim or any(
-        m not in (1, n) for m, n in zip(value.shape[::-1], ref.shape[::-1])
-    ):
+    if value.ndim > ndim or any(m not in (1, n) for m, n in zip(value.shape[::-1], ref.shape[::-1])):
         raise ValueError(
             f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Value shape: {value.shape}. A mutable "
             "array keeps its shape: write a value that broadcasts to it."

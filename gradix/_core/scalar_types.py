@@ -91,11 +91,7 @@ class KeyType(ExtendedDType):
         return cls._made.get(impl) or cls._made.setdefault(impl, super().__new__(cls))
 
     def __init__(self, impl: str):
-        tag, storage, key_shape = _MADE_BY_USERS.get(impl) or (
-            impl,
-            _KEY_STORAGE.get(impl, "uint64"),
-            None,
-        )
+        tag, storage, key_shape = _MADE_BY_USERS.get(impl) or (impl, _KEY_STORAGE.get(impl, "uint64"), None)
         super().__init__(f"key<{tag}>", prng_key, np.dtype(storage))
         self._impl = impl
         self.key_shape: tuple[int, ...] = key_shape or (self.itemsize // 4,)
@@ -124,11 +120,7 @@ class KeyType(ExtendedDType):
 
     def filled(self, word: int) -> np.ndarray:
         """A key, in its stored form, all of whose words are `word`."""
-        return (
-            np.full(self.itemsize // 4, word & 0xFFFFFFFF, np.uint32)
-            .view(self.physical)
-            .reshape(())
-        )
+        return np.full(self.itemsize // 4, word & 0xFFFFFFFF, np.uint32).view(self.physical).reshape(())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is KeyType and self._impl == other._impl)

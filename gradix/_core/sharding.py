@@ -162,21 +162,15 @@ def _check_reductions(partitions, unreduced, reduced) -> None:
             f"{frozenset(unreduced)} and reduced: {frozenset(reduced)}."
         )
     used = {
-        a
-        for p in partitions
-        if p is not None and p is not UNCONSTRAINED
-        for a in (p if isinstance(p, tuple) else (p,))
+        a for p in partitions if p is not None and p is not UNCONSTRAINED for a in (p if isinstance(p, tuple) else (p,))
     }
     for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
         if not isinstance(axes, (set, frozenset)):
             raise TypeError(
-                f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type "
-                f"{type(axes)}."
+                f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type {type(axes)}."
             )
         if None in axes:
-            raise ValueError(
-                f"{name} cannot contain None, as it holds names of mesh axes; got {axes}."
-            )
+            raise ValueError(f"{name} cannot contain None, as it holds names of mesh axes; got {axes}.")
         if used & set(axes):
             raise ValueError(
                 f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got partitions: "
@@ -216,9 +210,7 @@ class Sharding:
 
     @property
     def device_set(self) -> set:
-        raise NotImplementedError(
-            f"{type(self).__name__} must define device_set: the set of devices it uses."
-        )
+        raise NotImplementedError(f"{type(self).__name__} must define device_set: the set of devices it uses.")
 
     def devices_indices_map(self, global_shape) -> dict:
         """A map from each device to the slices of the array that it holds."""
@@ -291,9 +283,7 @@ class SingleDeviceSharding(Sharding):
         self._device, self._memory_kind = device, memory_kind
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        return self == other or (
-            type(other) is not SingleDeviceSharding and other.is_equivalent_to(self, ndim)
-        )
+        return self == other or (type(other) is not SingleDeviceSharding and other.is_equivalent_to(self, ndim))
 
     device_set = property(lambda self: {self._device})
     is_fully_replicated = property(lambda self: True)
@@ -353,16 +343,13 @@ class Placement:
         # Each device holds the whole, and all are of this process, so the host can have the values.
         self.is_whole = sharding.is_fully_replicated and sharding.is_fully_addressable
         self.is_readable = self.is_whole or (
-            sharding.is_fully_addressable
-            or (sharding.is_fully_replicated and bool(sharding.addressable_devices))
+            sharding.is_fully_addressable or (sharding.is_fully_replicated and bool(sharding.addressable_devices))
         )
         self._hash = hash((sharding, is_committed))
 
     def __eq__(self, other) -> bool:
         return self is other or (
-            isinstance(other, Placement)
-            and self.is_committed == other.is_committed
-            and self.sharding == other.sharding
+            isinstance(other, Placement) and self.is_committed == other.is_committed and self.sharding == other.sharding
         )
 
     def __hash__(self) -> int:
@@ -388,10 +375,7 @@ class Shard:
         self.device, self.index, self.data, self.replica_id = device, index, data, replica_id
 
     def __repr__(self) -> str:
-        return (
-            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
-            f"data={self.data})"
-        )
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
 
 
 P = PartitionSpec

@@ -24,9 +24,7 @@ class Slice:
         for name in ("size", "stride"):
             value = getattr(self, name)
             if isinstance(value, (int, np.integer)) and value < (name == "stride"):
-                raise ValueError(
-                    f"{name} of a slice must not be below {int(name == 'stride')}, got {value}."
-                )
+                raise ValueError(f"{name} of a slice must not be below {int(name == 'stride')}, got {value}.")
 
     is_dynamic_start = property(lambda self: not isinstance(self.start, (int, np.integer)))
     is_dynamic_size = property(lambda self: not isinstance(self.size, (int, np.integer)))

@@ -92,23 +92,17 @@ class Tracer(Array):
 
     def __int__(self):
         raise errors.ConcretizationTypeError(
-            self,
-            "The problem arose with the `int` function. "
-            "To convert an array's dtype use x.astype(int).",
+            self, "The problem arose with the `int` function. To convert an array's dtype use x.astype(int)."
         )
 
     def __float__(self):
         raise errors.ConcretizationTypeError(
-            self,
-            "The problem arose with the `float` function. "
-            "To convert an array's dtype use x.astype(float).",
+            self, "The problem arose with the `float` function. To convert an array's dtype use x.astype(float)."
         )
 
     def __complex__(self):
         raise errors.ConcretizationTypeError(
-            self,
-            "The problem arose with the `complex` function. "
-            "To convert an array's dtype use x.astype(complex).",
+            self, "The problem arose with the `complex` function. To convert an array's dtype use x.astype(complex)."
         )
 
     def item(self, *args):
@@ -121,9 +115,7 @@ class Tracer(Array):
         raise errors.ConcretizationTypeError(self, "The problem arose with the `tobytes` method.")
 
     def __reduce__(self):
-        raise errors.ConcretizationTypeError(
-            self, "A traced array cannot be pickled or copied to another process."
-        )
+        raise errors.ConcretizationTypeError(self, "A traced array cannot be pickled or copied to another process.")
 
     def __copy__(self):
         return self
@@ -250,9 +242,7 @@ def _user_function(function):
         )
         if inner is None and code is not None:
             cells = dict(zip(code.co_freevars, function.__closure__ or ()))
-            inner = next(
-                (cells[n].cell_contents for n in ("fun", "function", "f") if n in cells), None
-            )
+            inner = next((cells[n].cell_contents for n in ("fun", "function", "f") if n in cells), None)
         if inner is None:
             return None
         function = inner
@@ -425,9 +415,7 @@ class NoExecution(Trace):
         )
 
     def local(self, ref):
-        raise RuntimeError(
-            f"the mutable array {ref.aval} would be read or written, but no_execution is set."
-        )
+        raise RuntimeError(f"the mutable array {ref.aval} would be read or written, but no_execution is set.")
 
 
 def _refuse_execution(on: bool) -> None:

@@ -18,9 +18,7 @@ class _AnyPrimitive(type(Base)):  # type: ignore[misc]
     """Makes `isinstance(p, Primitive)` true for the built-in primitives as well."""
 
     def __instancecheck__(cls, x) -> bool:
-        return (
-            type.__instancecheck__(Base, x) if cls is Primitive else type.__instancecheck__(cls, x)
-        )
+        return type.__instancecheck__(Base, x) if cls is Primitive else type.__instancecheck__(cls, x)
 
 
 class Primitive(Base, metaclass=_AnyPrimitive):
@@ -44,11 +42,7 @@ class Primitive(Base, metaclass=_AnyPrimitive):
 
     def bind(self, *args, **params):
         """Apply the primitive; without transformations, `impl` gets Python values unchanged."""
-        if (
-            state.stage is None
-            and self._evaluates()
-            and not any(isinstance(a, Tracer) for a in args)
-        ):
+        if state.stage is None and self._evaluates() and not any(isinstance(a, Tracer) for a in args):
             return self.impl(*args, **params)
         return super().bind(*args, **params)
 

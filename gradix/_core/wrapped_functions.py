@@ -13,9 +13,7 @@ class WrappedFun:
 
     __slots__ = ("f", "params", "debug_info")
 
-    def __init__(
-        self, f: Callable, params: dict | None = None, debug_info: DebugInfo | None = None
-    ):
+    def __init__(self, f: Callable, params: dict | None = None, debug_info: DebugInfo | None = None):
         self.f, self.params, self.debug_info = f, dict(params or {}), debug_info
 
     @property

@@ -33,13 +33,9 @@ class Tolerance:
 
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
         if atol < 0 or rtol < 0 or ulps < 0:
-            raise ValueError(
-                f"Tolerances must be non-negative; got atol={atol}, rtol={rtol}, ulps={ulps}."
-            )
+            raise ValueError(f"Tolerances must be non-negative; got atol={atol}, rtol={rtol}, ulps={ulps}.")
         if not (atol or rtol or ulps):
-            raise ValueError(
-                "At least one of atol, rtol, or ulps must be set; leave accuracy= out for the default."
-            )
+            raise ValueError("At least one of atol, rtol, or ulps must be set; leave accuracy= out for the default.")
         self.atol, self.rtol, self.ulps = atol, rtol, ulps
 
     def __repr__(self) -> str:

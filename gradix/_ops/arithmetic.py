@@ -29,9 +29,7 @@ from gradix._ops.complex_parts import complex, imag, neg, real
 from gradix._ops.convert import convert
 from gradix._ops.families import Elementwise, HostRule, WhereFinite
 from gradix._ops.operands import operands, scalar_like
-from gradix._ops.rounding import (
-    floor,
-)
+from gradix._ops.rounding import floor
 from gradix._ops.select import choose as select_n
 
 if TYPE_CHECKING:
@@ -73,11 +71,7 @@ def _host_rem(x, y):
         return np.fmod(x, y)
     if _divides_all(y):
         return np.fmod(x, y)
-    return np.where(
-        y == 0,
-        x,
-        np.fmod(x, np.where((y == 0) | (y == -1 if x.dtype.kind == "i" else False), 1, y)),
-    )
+    return np.where(y == 0, x, np.fmod(x, np.where((y == 0) | (y == -1 if x.dtype.kind == "i" else False), 1, y)))
 
 
 def _float_sign(x):
@@ -148,10 +142,7 @@ def _abs_tangent(t, y, x):
     if x.aval.dtype not in COMPLEX:
         # At 0 the tangent is that of x; at NaN it is NaN.
         zero = scalar_like(x, 0)
-        return mul(
-            t,
-            select_n(ge(x, zero), select_n(lt(x, zero), x, scalar_like(x, -1)), scalar_like(x, 1)),
-        )
+        return mul(t, select_n(ge(x, zero), select_n(lt(x, zero), x, scalar_like(x, -1)), scalar_like(x, 1)))
     y = convert(y, y.aval.dtype)
     size = select_n(eq(y, scalar_like(y, 0)), y, scalar_like(y, 1))
     return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)  # Re(x̄·t) / |x|
@@ -205,9 +196,7 @@ def _lower_max(em, out, x, y, name="maximum", direction="GT"):
         return em.op(name, out, x, y)
     part = make_aval(out.shape, real_dtype(out.dtype))
     xr, yr, xi, yi = (em.op(p, part, v) for p in ("real", "imag") for v in (x, y))
-    first = em.select(
-        em.compare(xr, yr, "EQ"), em.compare(xi, yi, direction), em.compare(xr, yr, direction)
-    )
+    first = em.select(em.compare(xr, yr, "EQ"), em.compare(xi, yi, direction), em.compare(xr, yr, direction))
     return em.select(first, x, y)
 
 
@@ -366,9 +355,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     if out_dtype is None:
         return bind(mul_p, operands("mul", x, y), {})
     dtype = canonicalize_dtype(out_dtype)
-    return bind(
-        mul_p, tuple([convert(v, dtype, v.aval.weak_type) for v in operands("mul", x, y)]), {}
-    )
+    return bind(mul_p, tuple([convert(v, dtype, v.aval.weak_type) for v in operands("mul", x, y)]), {})
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:

@@ -76,9 +76,7 @@ class BroadcastInDim(Primitive):
                     "be 1."
                 )
         if any(a >= b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:])):
-            raise TypeError(
-                f"broadcast_dimensions must be strictly increasing, got {broadcast_dimensions}."
-            )
+            raise TypeError(f"broadcast_dimensions must be strictly increasing, got {broadcast_dimensions}.")
         return make_aval(shape, x.dtype, x.weak_type)
 
     def specialise(self, x, *, shape, broadcast_dimensions, sharding=None):
@@ -114,15 +112,11 @@ class BroadcastInDim(Primitive):
 
     def batch(self, size, args, axes, *, shape, broadcast_dimensions, sharding=None):
         x = to_front(size, args[0], axes[0])
-        return broadcast_in_dim(
-            x, (typeof(x).shape[0], *shape), (0, *(d + 1 for d in broadcast_dimensions))
-        ), 0
+        return broadcast_in_dim(x, (typeof(x).shape[0], *shape), (0, *(d + 1 for d in broadcast_dimensions))), 0
 
     def divide(self, mesh, avals, outs, params):
         out = [None] * outs[0].ndim
-        for i, (e, n) in zip(
-            params["broadcast_dimensions"], zip(entries(avals[0]), avals[0].shape)
-        ):
+        for i, (e, n) in zip(params["broadcast_dimensions"], zip(entries(avals[0]), avals[0].shape)):
             out[i] = e if n == outs[0].shape[i] else None
         return [tuple(out)]
 
@@ -138,9 +132,7 @@ broadcast_in_dim_p = BroadcastInDim("broadcast_in_dim")
 
 
 def broadcast_in_dim(x, shape, broadcast_dimensions):
-    return bind(
-        broadcast_in_dim_p, (x,), {"shape": shape, "broadcast_dimensions": broadcast_dimensions}
-    )
+    return bind(broadcast_in_dim_p, (x,), {"shape": shape, "broadcast_dimensions": broadcast_dimensions})
 
 
 # NumPy sums pairwise along the last axis only, and accumulates half precisions in half precision.
@@ -149,9 +141,7 @@ _ACCUMULATORS = {
     np.dtype(d).char: np.dtype(w)
     for d, w in (("float16", "float32"), ("float32", "float64"), ("complex64", "complex128"))
 }
-_ACCUMULATORS.update(
-    {np.dtype(d).char: np.dtype("float32") for d in dtypes.FLOAT if np.dtype(d).kind == "V"}
-)
+_ACCUMULATORS.update({np.dtype(d).char: np.dtype("float32") for d in dtypes.FLOAT if np.dtype(d).kind == "V"})
 
 
 @cache
@@ -292,8 +282,7 @@ def inverse(permutation) -> tuple:
 def drop_axes(name: str, x: ShapedArray, axes) -> tuple:
     if not all(isinstance(a, int) and 0 <= a < x.ndim for a in axes) or len(set(axes)) != len(axes):
         raise ValueError(
-            f"{name} needs distinct axes within [0, {x.ndim}) for an operand of shape {x.shape}, "
-            f"got axes={axes}."
+            f"{name} needs distinct axes within [0, {x.ndim}) for an operand of shape {x.shape}, got axes={axes}."
         )
     return tuple([n for i, n in enumerate(x.shape) if i not in axes])
 
@@ -322,17 +311,13 @@ def to_axis(size, x, axis, target: int):
     if axis is not None:
         return move_axis(x, axis, target)
     shape = typeof(x).shape
-    return broadcast_in_dim(
-        x, (*shape[:target], size, *shape[target:]), free_axes(len(shape) + 1, (target,))
-    )
+    return broadcast_in_dim(x, (*shape[:target], size, *shape[target:]), free_axes(len(shape) + 1, (target,)))
 
 
 def expand_axis(x, axis: int):
     """`x` with a new axis of size 1 at `axis`."""
     shape = typeof(x).shape
-    return broadcast_in_dim(
-        x, (*shape[:axis], 1, *shape[axis:]), free_axes(len(shape) + 1, (axis,))
-    )
+    return broadcast_in_dim(x, (*shape[:axis], 1, *shape[axis:]), free_axes(len(shape) + 1, (axis,)))
 
 
 def lead_axes(x, rank: int):
@@ -345,9 +330,7 @@ def lead_axes(x, rank: int):
 def broadcast_to(x, shape):
     """`x`, a scalar or of the same rank, stretched to `shape`."""
     aval = typeof(x)
-    return broadcast_in_dim(
-        x, shape, () if not aval.ndim else tuple(range(len(shape) - aval.ndim, len(shape)))
-    )
+    return broadcast_in_dim(x, shape, () if not aval.ndim else tuple(range(len(shape) - aval.ndim, len(shape))))
 
 
 def unbroadcast(ct, aval):
@@ -358,11 +341,7 @@ def unbroadcast(ct, aval):
     lead = len(full) - len(shape)
     kept = [i for i in range(lead, len(full)) if shape[i - lead] == full[i]]
     out = reduce_sum(ct, free_axes(len(full), kept))
-    return (
-        broadcast_in_dim(out, shape, tuple([i - lead for i in kept]))
-        if len(kept) < len(shape)
-        else out
-    )
+    return broadcast_in_dim(out, shape, tuple([i - lead for i in kept])) if len(kept) < len(shape) else out
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -377,17 +356,12 @@ def zeros(aval):
     # While a program is staged, zeros must be one of its equations, so the cache is not used.
     zero = _zeros.get(aval) if state.stage is None and aval.size <= 1024 else None
     if zero is None:
-        scalar = ArrayImpl(
-            np.zeros((), dtypes.physical_dtype(aval.dtype)),
-            make_aval((), aval.dtype, aval.weak_type),
-        )
+        scalar = ArrayImpl(np.zeros((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
         if not aval.shape:
             return scalar
         if state.stage is not None or aval.size > 1024:
             return broadcast_in_dim(scalar, aval.shape, ())
-        zero = _zeros.keep(
-            aval, ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval)
-        )
+        zero = _zeros.keep(aval, ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval))
     return zero
 
 
@@ -407,7 +381,5 @@ def is_differentiable(aval) -> bool:
 
 def full_like_one(aval):
     """Ones of this type."""
-    one = ArrayImpl(
-        np.ones((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type)
-    )
+    one = ArrayImpl(np.ones((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
     return broadcast_in_dim(one, aval.shape, ()) if aval.shape else one

@@ -50,11 +50,7 @@ def _narrow_shift_right_arithmetic(x, by):
     mask, spare = np.uint8(2**bits - 1), np.uint8(8 - bits)
     signed = np.right_shift(np.left_shift(x.astype(np.uint8), spare).view(np.int8), np.int8(spare))
     moved = np.right_shift(signed, np.bitwise_and(by.astype(np.uint8), mask).view(np.int8))
-    return (
-        moved.astype(x.dtype)
-        if x.dtype in SIGNED
-        else np.bitwise_and(moved.view(np.uint8), mask).astype(x.dtype)
-    )
+    return moved.astype(x.dtype) if x.dtype in SIGNED else np.bitwise_and(moved.view(np.uint8), mask).astype(x.dtype)
 
 
 def _host_shift_right_logical(x, by):
@@ -118,10 +114,7 @@ or_p = _Bits("or", np.bitwise_or, hlo="or", dtypes=_BITS)
 xor_p = _Bits("xor", np.bitwise_xor, hlo="xor", dtypes=_BITS)
 shift_left_p = _Bits("shift_left", _host_shift_left, hlo="shift_left", dtypes=INTEGER)
 shift_right_arithmetic_p = _Bits(
-    "shift_right_arithmetic",
-    _host_shift_right_arithmetic,
-    hlo="shift_right_arithmetic",
-    dtypes=INTEGER,
+    "shift_right_arithmetic", _host_shift_right_arithmetic, hlo="shift_right_arithmetic", dtypes=INTEGER
 )
 shift_right_logical_p = _Bits(
     "shift_right_logical", _host_shift_right_logical, hlo="shift_right_logical", dtypes=INTEGER

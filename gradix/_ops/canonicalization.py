@@ -70,9 +70,7 @@ def _not_concrete(name: str, shape) -> TypeError:
             "(static_argnums or static_argnames of jit), or take it from x.shape."
             f"\n  where:   {source.current()}" + (f"\n  traced:  {told}" if told else "")
         )
-    return TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got {name}={shape!r}.{hint}"
-    )
+    return TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {name}={shape!r}.{hint}")
 
 
 def check_sizes(name: str, shape, what: str = "shape") -> None:
@@ -92,10 +90,6 @@ def canonical_axis(axis, ndim: int, name: str = "axis") -> int:
     if not -ndim <= a < ndim:
         raise np.exceptions.AxisError(
             f"{name} {a} is out of bounds for array of dimension {ndim}. "
-            + (
-                f"Use one within [{-ndim}, {ndim})."
-                if ndim
-                else "An array of shape () has no axes."
-            )
+            + (f"Use one within [{-ndim}, {ndim})." if ndim else "An array of shape () has no axes.")
         )
     return a + ndim if a < 0 else a

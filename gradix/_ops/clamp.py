@@ -57,17 +57,11 @@ class Clamp(Primitive):
         low, x, high = primals
         out = bind(self, primals, {})
         if out.aval.dtype in COMPLEX:
-            raise self.missing(
-                "jvp", "differentiation of complex operands", "clamp their real and imaginary parts"
-            )
+            raise self.missing("jvp", "differentiation of complex operands", "clamp their real and imaginary parts")
         if out.aval.dtype not in INEXACT:
             return out, None
         # The tangent of an element is that of the operand that it equals; on a bound x gets none.
-        inside = (
-            lambda: gt(low, x),
-            lambda: bitwise_and(gt(x, low), lt(x, high)),
-            lambda: lt(high, x),
-        )
+        inside = (lambda: gt(low, x), lambda: bitwise_and(gt(x, low), lt(x, high)), lambda: lt(high, x))
         total = None
         for where, t in zip(inside, tangents):
             if t is None:
@@ -82,9 +76,7 @@ class Clamp(Primitive):
         low, x, high = args
         axis = axes[1] if axes[1] is not None else 0
         x = to_axis(size, x, axes[1], axis)
-        return bind(
-            self, (_bound(size, low, axes[0], x, axis), x, _bound(size, high, axes[2], x, axis)), {}
-        ), axis
+        return bind(self, (_bound(size, low, axes[0], x, axis), x, _bound(size, high, axes[2], x, axis)), {}), axis
 
     def divide(self, mesh, avals, outs, params):
         return [merged(self.name, avals, outs[0].shape)]
@@ -97,9 +89,7 @@ class Clamp(Primitive):
             return em.op("minimum", out, em.op("maximum", out, x, low), high)
         part = make_aval(out.shape, dtypes.real_dtype(out.dtype))
         x = em.select(em.compare(em.op("real", part, low), em.op("real", part, x), "GE"), low, x)
-        return em.select(
-            em.compare(em.op("real", part, x), em.op("real", part, high), "LE"), x, high
-        )
+        return em.select(em.compare(em.op("real", part, x), em.op("real", part, high), "LE"), x, high)
 
 
 def _bound(size, bound, a, x, axis):

@@ -9,14 +9,7 @@ from gradix._core.aval import Reduced, make_aval
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_in_dim, move_axis, reduce_sum, to_axis
-from gradix._ops.collectives import (
-    Collective,
-    among,
-    axis_index_p,
-    rows_by_group,
-    rows_from_groups,
-    take,
-)
+from gradix._ops.collectives import Collective, among, axis_index_p, rows_by_group, rows_from_groups, take
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import zeros_like_array
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
@@ -35,19 +28,7 @@ class Move(Collective):
 
 
 class AllGather(Move):
-    def communicate(
-        self,
-        em,
-        out,
-        x,
-        *,
-        axes,
-        names,
-        all_gather_dimension,
-        axis_size,
-        tiled,
-        axis_index_groups=None,
-    ):
+    def communicate(self, em, out, x, *, axes, names, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
         at = all_gather_dimension
         if not tiled:
             x = em.reshape(x, (*x.aval.shape[:at], 1, *x.aval.shape[at:]))
@@ -62,9 +43,7 @@ class AllGather(Move):
             shape.insert(all_gather_dimension, axis_size)
         return make_aval(tuple(shape), x.dtype, x.weak_type)
 
-    def transpose(
-        self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None
-    ):
+    def transpose(self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
         return [
             bind(
                 reduce_scatter_p,
@@ -82,18 +61,7 @@ class AllGather(Move):
     def shifted(self, params):
         return {**params, "all_gather_dimension": params["all_gather_dimension"] + 1}
 
-    def batch_own(
-        self,
-        axis,
-        args,
-        in_axes,
-        rest,
-        *,
-        all_gather_dimension,
-        axis_size,
-        tiled,
-        axis_index_groups,
-    ):
+    def batch_own(self, axis, args, in_axes, rest, *, all_gather_dimension, axis_size, tiled, axis_index_groups):
         (x,), (a,) = args, in_axes
         groups, out_axis = axis_index_groups, None
         if groups is not None:
@@ -115,16 +83,12 @@ class AllGatherInvariant(AllGather):
     def varying(self, vma, params, tracked):
         return vma - frozenset(self.names(params))
 
-    def transpose(
-        self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None
-    ):
+    def transpose(self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
         here = convert_element_type(bind(axis_index_p, (), {"axes": axes}), _I32)
         if not tiled:
             return [dynamic_index_in_dim(ct, here, all_gather_dimension, keepdims=False)]
         size = ct.aval.shape[all_gather_dimension] // axis_size
-        return [
-            dynamic_slice_in_dim(ct, mul(here, scalar_like(here, size)), size, all_gather_dimension)
-        ]
+        return [dynamic_slice_in_dim(ct, mul(here, scalar_like(here, size)), size, all_gather_dimension)]
 
 
 class AllGatherReduced(AllGather):
@@ -144,19 +108,7 @@ def _grouped(axis, x, a, groups):
 
 
 class ReduceScatter(Move):
-    def communicate(
-        self,
-        em,
-        out,
-        x,
-        *,
-        axes,
-        names,
-        scatter_dimension,
-        axis_size,
-        tiled,
-        axis_index_groups=None,
-    ):
+    def communicate(self, em, out, x, *, axes, names, scatter_dimension, axis_size, tiled, axis_index_groups=None):
         at, shape = scatter_dimension, list(x.aval.shape)
         shape[at] //= axis_size
         part = em.op(
@@ -186,9 +138,7 @@ class ReduceScatter(Move):
             del shape[scatter_dimension]
         return make_aval(tuple(shape), x.dtype, x.weak_type)
 
-    def transpose(
-        self, ct, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None
-    ):
+    def transpose(self, ct, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None):
         return [
             bind(
                 all_gather_p,
@@ -206,14 +156,10 @@ class ReduceScatter(Move):
     def shifted(self, params):
         return {**params, "scatter_dimension": params["scatter_dimension"] + 1}
 
-    def batch_own(
-        self, axis, args, in_axes, rest, *, scatter_dimension, axis_size, tiled, axis_index_groups
-    ):
+    def batch_own(self, axis, args, in_axes, rest, *, scatter_dimension, axis_size, tiled, axis_index_groups):
         (x,), (a,) = args, in_axes
         if axis_index_groups is not None:
-            return self._in_groups(
-                to_axis(axis.size, x, a, 0), axis_index_groups, scatter_dimension + 1, tiled
-            ), 0
+            return self._in_groups(to_axis(axis.size, x, a, 0), axis_index_groups, scatter_dimension + 1, tiled), 0
         total = reduce_sum(to_axis(axis.size, x, a, 0), (0,))
         if tiled:
             shape = total.aval.shape
@@ -233,18 +179,14 @@ class ReduceScatter(Move):
         total = reduce_sum(rows_by_group(x, groups), (1,))  # (groups, ...)
         size, shape = len(groups[0]), total.aval.shape
         if tiled:
-            total = reshape(
-                total, (*shape[:place], size, shape[place] // size, *shape[place + 1 :])
-            )
+            total = reshape(total, (*shape[:place], size, shape[place] // size, *shape[place + 1 :]))
         return rows_from_groups(move_axis(total, place, 1), groups)
 
 
 class AllToAll(Move):
     """Split `split_axis` among the members, and stack what each receives along `concat_axis`."""
 
-    def communicate(
-        self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None
-    ):
+    def communicate(self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None):
         # XLA concatenates along an existing axis only. So this splits and concatenates along the
         # split axis, and moves it afterwards.
         got = em.op(
@@ -283,15 +225,9 @@ class AllToAll(Move):
         ]
 
     def shifted(self, params):
-        return {
-            **params,
-            "split_axis": params["split_axis"] + 1,
-            "concat_axis": params["concat_axis"] + 1,
-        }
+        return {**params, "split_axis": params["split_axis"] + 1, "concat_axis": params["concat_axis"] + 1}
 
-    def batch_own(
-        self, axis, args, in_axes, rest, *, split_axis, concat_axis, axis_size, axis_index_groups
-    ):
+    def batch_own(self, axis, args, in_axes, rest, *, split_axis, concat_axis, axis_size, axis_index_groups):
         (x,), (a,) = args, in_axes
         # sender first, receivers at split_axis + 1
         x = to_axis(axis.size, x, a, 0)

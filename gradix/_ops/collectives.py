@@ -62,8 +62,7 @@ class Collective(Primitive):
             return self.batch_other(axis, args, in_axes, axes=axes, **params)
         if len(axes) > 1 and not self.joins:
             raise NotImplementedError(
-                f"{self.name} over several named axes {axes} at once. Apply it over one after "
-                "another."
+                f"{self.name} over several named axes {axes} at once. Apply it over one after another."
             )
         rest = tuple([a for a in axes if a != axis.name])
         return self.batch_own(axis, args, in_axes, rest, **params)
@@ -93,9 +92,7 @@ class Reduction(Collective):
         self.combine, self.repeated, self.hlo = combine, repeated, hlo
 
     def varying(self, vma, params, tracked):
-        return (
-            vma if params["axis_index_groups"] is not None else vma - frozenset(self.names(params))
-        )
+        return vma if params["axis_index_groups"] is not None else vma - frozenset(self.names(params))
 
     def communicate(self, em, out, x, *, axes, names, axis_index_groups=None):
         places = [a for a in axes if isinstance(a, int)]
@@ -139,9 +136,7 @@ class Reduction(Collective):
     def _in_groups(self, axis, x, a, rest, groups):
         groups_first = rows_by_group(to_axis(axis.size, x, a, 0), groups)
         total = self.combine(groups_first, (1,))
-        spread = broadcast_in_dim(
-            total, groups_first.aval.shape, free_axes(groups_first.aval.ndim, (1,))
-        )
+        spread = broadcast_in_dim(total, groups_first.aval.shape, free_axes(groups_first.aval.ndim, (1,)))
         out = rows_from_groups(spread, groups)
         return bind(self, (out,), {"axes": rest, "axis_index_groups": None}) if rest else out, 0
 

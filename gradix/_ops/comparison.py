@@ -65,9 +65,7 @@ class Equality(Comparison):
 def _are_keys(avals, wide: bool) -> bool:
     """Whether all are keys of one generator."""
     dtype = avals[0].dtype
-    return (
-        type(dtype) is KeyType and is_wide(dtype) is wide and all(a.dtype == dtype for a in avals)
-    )
+    return type(dtype) is KeyType and is_wide(dtype) is wide and all(a.dtype == dtype for a in avals)
 
 
 def _is_wide_key(dtype) -> bool:
@@ -97,12 +95,7 @@ class WideKeyComparison(NonDifferentiable, Elementwise):
 
     def _emit(self, em, out, x, y):
         return em.op(
-            self.join,
-            out,
-            *[
-                em.compare(a, b, self.direction)
-                for a, b in zip(emit_halves(em, x), emit_halves(em, y))
-            ],
+            self.join, out, *[em.compare(a, b, self.direction) for a, b in zip(emit_halves(em, x), emit_halves(em, y))]
         )
 
 
@@ -121,9 +114,7 @@ class _IsFinite(NonDifferentiable, Elementwise):
     """Whether an element is finite. The result is discrete, so it has no tangent."""
 
 
-is_finite_p = _IsFinite(
-    "is_finite", np.isfinite, hlo="is_finite", dtypes=FLOAT, out=lambda dtype: _BOOL
-)
+is_finite_p = _IsFinite("is_finite", np.isfinite, hlo="is_finite", dtypes=FLOAT, out=lambda dtype: _BOOL)
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:

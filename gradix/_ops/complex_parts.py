@@ -56,9 +56,7 @@ class _Conj(Elementwise):
         part = make_aval(out.shape, real_dtype(out.dtype))
         if x.aval.dtype not in COMPLEX:
             return em.op("complex", out, x, em.splat(0, part))
-        return em.op(
-            "complex", out, em.op("real", part, x), em.op("negate", part, em.op("imag", part, x))
-        )
+        return em.op("complex", out, em.op("real", part, x), em.op("negate", part, em.op("imag", part, x)))
 
 
 neg_p = linear_unary(
@@ -71,12 +69,8 @@ neg_p = linear_unary(
     values=ValueTraits(keeps_nan=True),
     mesh=MeshTraits(sums="kept"),
 )
-real_p = linear_unary(
-    "real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype
-)
-imag_p = linear_unary(
-    "imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(_zero(ct), neg(ct)), out=real_dtype
-)
+real_p = linear_unary("real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype)
+imag_p = linear_unary("imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(_zero(ct), neg(ct)), out=real_dtype)
 complex_p = Elementwise(
     "complex",
     _host_complex,

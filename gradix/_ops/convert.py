@@ -45,9 +45,7 @@ def to_int(x, dtype):
     inside = (x >= low) & (x < end)
     if inside.all():
         return y
-    return np.where(
-        inside, y, np.where(x >= end, info.max, np.where(x < low, info.min, 0)).astype(dtype)
-    )
+    return np.where(inside, y, np.where(x >= end, info.max, np.where(x < low, info.min, 0)).astype(dtype))
 
 
 @memoised
@@ -89,25 +87,15 @@ class ConvertElementType(Structural):
         return make_aval(x.shape, new_dtype, weak_type)
 
     def specialise(self, x, *, new_dtype, weak_type):
-        return (
-            None
-            if x.dtype is new_dtype or dtypes.is_extended(new_dtype)
-            else converter(x.dtype, new_dtype)
-        )
+        return None if x.dtype is new_dtype or dtypes.is_extended(new_dtype) else converter(x.dtype, new_dtype)
 
     def host(self, x, *, new_dtype, weak_type):
-        return (
-            x
-            if x.dtype is new_dtype or dtypes.is_extended(new_dtype)
-            else converter(x.dtype, new_dtype)(x)
-        )
+        return x if x.dtype is new_dtype or dtypes.is_extended(new_dtype) else converter(x.dtype, new_dtype)(x)
 
     def jvp(self, primals, tangents, *, new_dtype, weak_type):
         (x,), (t,) = primals, tangents
         y = convert(x, new_dtype, weak_type)
-        return y, None if t is None or new_dtype not in INEXACT else convert(
-            t, new_dtype, weak_type
-        )
+        return y, None if t is None or new_dtype not in INEXACT else convert(t, new_dtype, weak_type)
 
     def transpose(self, ct, x, *, new_dtype, weak_type):
         return [convert(ct, x.aval.dtype, x.aval.weak_type)]
@@ -239,9 +227,7 @@ class ReducePrecision(Elementwise):
 
 convert_element_type_p = ConvertElementType("convert_element_type")
 bitcast_convert_type_p = BitcastConvertType("bitcast_convert_type")
-reduce_precision_p = ReducePrecision(
-    "reduce_precision", _round_to, hlo="reduce_precision", dtypes=FLOAT
-)
+reduce_precision_p = ReducePrecision("reduce_precision", _round_to, hlo="reduce_precision", dtypes=FLOAT)
 
 
 def convert(x, dtype, weak_type: bool = False):
@@ -281,9 +267,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         Array(2, dtype=int32)
     """
     if new_dtype is None:
-        raise ValueError(
-            "dtype must be specified: convert_element_type(x, 'float32'), for example."
-        )
+        raise ValueError("dtype must be specified: convert_element_type(x, 'float32'), for example.")
     dtype = dtypes.requested_dtype(new_dtype, "convert_element_type")
     return convert(operand if isinstance(operand, Array) else _from_python(operand, dtype), dtype)
 
@@ -313,9 +297,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     (operand,) = arrays("bitcast_convert_type", operand)
     return bind(
-        bitcast_convert_type_p,
-        (operand,),
-        {"new_dtype": dtypes.requested_dtype(new_dtype, "bitcast_convert_type")},
+        bitcast_convert_type_p, (operand,), {"new_dtype": dtypes.requested_dtype(new_dtype, "bitcast_convert_type")}
     )
 
 
@@ -340,11 +322,5 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     if exponent_bits < 1:
         raise ValueError(f"reduce_precision: exponent_bits must be positive; got {exponent_bits}")
     if mantissa_bits < 0:
-        raise ValueError(
-            f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}"
-        )
-    return bind(
-        reduce_precision_p,
-        (operand,),
-        {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits},
-    )
+        raise ValueError(f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}")
+    return bind(reduce_precision_p, (operand,), {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits})

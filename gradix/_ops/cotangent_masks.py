@@ -65,9 +65,7 @@ def joined(a: Live, b: Live) -> Live:
     shape = a.shape or b.shape
 
     def make():
-        x, y = (
-            broadcast_to(m, shape) if m.aval.shape != shape else m for m in (a.mask(), b.mask())
-        )
+        x, y = (broadcast_to(m, shape) if m.aval.shape != shape else m for m in (a.mask(), b.mask()))
         return bitwise_or(x, y)
 
     return Live(shape, make)
@@ -91,11 +89,7 @@ def passed(prim, position: int, args, params, out_aval, before: Live | None) -> 
         return before
     shape = args[position].aval.shape
     if prim.live == "elements":
-        return (
-            before
-            if shape == before.shape
-            else Live(shape, lambda: _any_over(before.mask(), args[position].aval))
-        )
+        return before if shape == before.shape else Live(shape, lambda: _any_over(before.mask(), args[position].aval))
     if prim.live == "moves":
         return Live(shape, lambda: _moved(prim, position, args, params, out_aval, before.mask()))
     return None

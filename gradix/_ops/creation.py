@@ -50,18 +50,13 @@ class Iota(_Nullary):
         check_sizes("iota", shape)
         if not 0 <= dimension < len(shape):
             raise ValueError(
-                f"iota dimension must be between 0 and len(shape), got dimension={dimension} for "
-                f"shape={shape}"
+                f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape={shape}"
             )
         return make_aval(shape, dtype)
 
     def host(self, *, dtype, shape, dimension):
         n = shape[dimension]
-        line = (
-            np.arange(n, dtype=dtype)
-            if dtype.kind in "iuf" and dtype.itemsize > 2
-            else np.arange(n).astype(dtype)
-        )
+        line = np.arange(n, dtype=dtype) if dtype.kind in "iuf" and dtype.itemsize > 2 else np.arange(n).astype(dtype)
         if len(shape) == 1:
             return line
         out = np.empty(shape, dtype)
@@ -130,17 +125,11 @@ def broadcasted_iota(
     if out_sharding is not None:
         return divided(broadcasted_iota, out_sharding, dtype, shape, dimension)
     dtype = dtypes.requested_dtype(dtype, "iota")
-    return bind(
-        iota_p, (), {"dtype": dtype, "shape": canonical_shape(shape), "dimension": index(dimension)}
-    )
+    return bind(iota_p, (), {"dtype": dtype, "shape": canonical_shape(shape), "dimension": index(dimension)})
 
 
 def full(
-    shape: Shape,
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    *,
-    sharding: Sharding | None = None,
+    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Sharding | None = None
 ) -> Array:
     """An array of `shape` in which every element is the scalar `fill_value`.
 
@@ -161,12 +150,8 @@ def full(
     """
     shape = canonical_shape(shape)
     if np.ndim(fill_value) if not isinstance(fill_value, Array) else fill_value.aval.ndim:
-        raise TypeError(
-            f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}."
-        )
-    filled = _filled(
-        shape, as_array(fill_value) if dtype is None else _scalar_of(fill_value, dtype)
-    )
+        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
+    filled = _filled(shape, as_array(fill_value) if dtype is None else _scalar_of(fill_value, dtype))
     return filled if sharding is None else _on(filled, sharding)
 
 
@@ -188,8 +173,7 @@ def _scalar_of(value, dtype):
     """
     if type(value) is complex and dtypes.as_dtype(dtype) not in COMPLEX:
         raise TypeError(
-            f"the complex fill_value {value} does not fit dtype {dtypes.as_dtype(dtype)}. Take its .real "
-            "part."
+            f"the complex fill_value {value} does not fit dtype {dtypes.as_dtype(dtype)}. Take its .real part."
         )
     return convert_element_type(value, dtype)
 
@@ -256,9 +240,7 @@ def zeros_like_array(x):
     return zeros(as_array(x).aval)
 
 
-def empty(
-    shape: Shape, dtype: DTypeLike, *, out_sharding: NamedSharding | PartitionSpec | None = None
-) -> Array:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """An array of `shape` whose elements are to be set later; here they are zero.
 
     Example:
@@ -268,11 +250,7 @@ def empty(
     """
     if out_sharding is not None:
         return divided(empty, out_sharding, shape, dtype)
-    return bind(
-        empty_p,
-        (),
-        {"dtype": dtypes.requested_dtype(dtype, "empty"), "shape": canonical_shape(shape)},
-    )
+    return bind(empty_p, (), {"dtype": dtypes.requested_dtype(dtype, "empty"), "shape": canonical_shape(shape)})
 
 
 def stage(x: Any, /) -> Array:

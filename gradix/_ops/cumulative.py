@@ -44,9 +44,7 @@ def _along(function, x, axis: int, reverse: bool):
 class Cumulative(Primitive):
     """Element i of the result reduces the elements up to i; from i on in `reverse`."""
 
-    def __init__(
-        self, name: str, accumulate, combine, identity, accepts=dtypes.NUMERIC, widen: bool = True
-    ):
+    def __init__(self, name: str, accumulate, combine, identity, accepts=dtypes.NUMERIC, widen: bool = True):
         super().__init__(name)
         self.accumulate, self.combine, self.identity = accumulate, combine, identity
         self.accepts, self.widen = accepts, widen
@@ -64,9 +62,7 @@ class Cumulative(Primitive):
                 f"{x.shape}. Write axis={axis + x.ndim}, or use gradix.numpy."
             )
         if axis >= x.ndim:
-            raise ValueError(
-                f"axis {axis} is out of bounds for array of shape {x.shape} in {self.name}"
-            )
+            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape} in {self.name}")
         return x
 
     def _is_narrow(self, dtype) -> bool:
@@ -86,9 +82,7 @@ class Cumulative(Primitive):
 
     def lower(self, em, out, x, *, axis, reverse):
         x = self.widened(em, x)
-        return em.convert(
-            emit_window(em, x, axis, reverse, self.combine, self.identity(x.aval.dtype)), out.dtype
-        )
+        return em.convert(emit_window(em, x, axis, reverse, self.combine, self.identity(x.aval.dtype)), out.dtype)
 
     def widened(self, em, x):
         """The operand in the dtype that it is combined in."""
@@ -156,9 +150,7 @@ def _before(y, identity, axis, reverse):
     """`y` shifted by one place, with `identity` in the first place."""
     config = [(0, 0, 0)] * y.aval.ndim
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
-    return pad(
-        y, scalar_like(y, identity.item() if hasattr(identity, "item") else identity), config
-    )
+    return pad(y, scalar_like(y, identity.item() if hasattr(identity, "item") else identity), config)
 
 
 def _zero_where_infinite(x, both: bool):
@@ -193,9 +185,7 @@ class Recurrence(Primitive):
 
     def transpose(self, ct, a, b, *, axis, reverse):
         if type(a) is Linear:
-            raise self.missing(
-                "transpose", "reverse-mode differentiation in the coefficients", "use jvp"
-            )
+            raise self.missing("transpose", "reverse-mode differentiation in the coefficients", "use jvp")
         after = _before(a, np.zeros(()), axis, not reverse)
         return [None, recurrence(after, ct, axis, not reverse)]
 
@@ -248,9 +238,7 @@ def _emit_log_add(em, x, y):
         near = em.op("add", aval, high, _emit_log1p_exp(em, em.op("subtract", aval, low, high)))
         return em.select(at_end, high, near)
     high, gap = em.op("maximum", aval, x, y), em.op("subtract", aval, x, y)
-    near = em.op(
-        "add", aval, high, _emit_log1p_exp(em, em.op("negate", aval, em.op("abs", aval, gap)))
-    )
+    near = em.op("add", aval, high, _emit_log1p_exp(em, em.op("negate", aval, em.op("abs", aval, gap))))
     # The gap is NaN for inf - inf and for NaN, whose sum is the result.
     return em.select(em.compare(gap, gap, "NE"), em.op("add", aval, x, y), near)
 
@@ -259,29 +247,15 @@ def _emit_log1p_exp(em, x):
     return em.op("log_plus_one", x.aval, em.lower(exp_p, x.aval, x))
 
 
-cumsum_p = CumulativeSum(
-    "cumsum", lambda x, axis: np.add.accumulate(x, axis, x.dtype), "add", _zero
-)
-cumprod_p = CumulativeProduct(
-    "cumprod", lambda x, axis: np.multiply.accumulate(x, axis, x.dtype), "multiply", _one
-)
+cumsum_p = CumulativeSum("cumsum", lambda x, axis: np.add.accumulate(x, axis, x.dtype), "add", _zero)
+cumprod_p = CumulativeProduct("cumprod", lambda x, axis: np.multiply.accumulate(x, axis, x.dtype), "multiply", _one)
 cummax_p = CumulativeExtremum(
-    "cummax",
-    np.maximum.accumulate,
-    lambda em, x, y: max_p.lower(em, x.aval, x, y),
-    lowest,
-    widen=False,
+    "cummax", np.maximum.accumulate, lambda em, x, y: max_p.lower(em, x.aval, x, y), lowest, widen=False
 )
 cummin_p = CumulativeExtremum(
-    "cummin",
-    np.minimum.accumulate,
-    lambda em, x, y: min_p.lower(em, x.aval, x, y),
-    highest,
-    widen=False,
+    "cummin", np.minimum.accumulate, lambda em, x, y: min_p.lower(em, x.aval, x, y), highest, widen=False
 )
-cumlogsumexp_p = CumulativeLogSumExp(
-    "cumlogsumexp", _log_accumulate, _emit_log_add, lowest, accepts=dtypes.INEXACT
-)
+cumlogsumexp_p = CumulativeLogSumExp("cumlogsumexp", _log_accumulate, _emit_log_add, lowest, accepts=dtypes.INEXACT)
 recurrence_p = Recurrence("linear_recurrence")
 
 

@@ -56,12 +56,7 @@ def emit_recurrence(em, a, b, axis: int, reverse: bool):
 
         return emit_loop(em, [a, b], axis, reverse, 0, step)
     while distance < n:
-        b = em.op(
-            "add",
-            b.aval,
-            em.op("multiply", b.aval, a, _moved(em, b, axis, distance, reverse, 0)),
-            b,
-        )
+        b = em.op("add", b.aval, em.op("multiply", b.aval, a, _moved(em, b, axis, distance, reverse, 0)), b)
         a = em.op("multiply", a.aval, a, _moved(em, a, axis, distance, reverse, 1))
         distance *= 2
     return b

@@ -23,12 +23,7 @@ from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.basis import free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type, converter
-from gradix._ops.dot_types import (
-    compute_dtype,
-    joined_dtype,
-    result_type,
-    rounded_to,
-)
+from gradix._ops.dot_types import compute_dtype, joined_dtype, result_type, rounded_to
 from gradix._ops.families import bilinear_jvp
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_asked
@@ -41,14 +36,11 @@ if TYPE_CHECKING:
 _division = lazy_module("gradix._ops.dot_division")
 
 # ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
-DotDimensionNumbers = tuple[
-    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
-]
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 _BLAS = {np.dtype(d) for d in ("float32", "float64", "complex64", "complex128")}
 _NATIVE = _BLAS | {
-    np.dtype(d)
-    for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+    np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 }
 # OpenBLAS uses several threads from so many multiplications on: of two matrices, and of a matrix
 # with a vector.
@@ -65,16 +57,7 @@ class DotGeneral(Primitive):
 
     costly = True
 
-    def abstract(
-        self,
-        lhs,
-        rhs,
-        *,
-        dimension_numbers,
-        precision=None,
-        preferred_element_type=None,
-        out_sharding=None,
-    ):
+    def abstract(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
         key = lhs, rhs, dimension_numbers, preferred_element_type
         found = _types.get(key)
         if found is None:
@@ -82,26 +65,13 @@ class DotGeneral(Primitive):
         return found
 
     def specialise(
-        self,
-        lhs,
-        rhs,
-        *,
-        dimension_numbers,
-        precision=None,
-        preferred_element_type=None,
-        out_sharding=None,
+        self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None
     ):
         dtype, out = lhs.dtype, preferred_element_type
         if dtype not in _BLAS or rhs.dtype != dtype or not (out is None or out == dtype):
             return None
         (lc, rc), (lb, _) = dimension_numbers
-        rows = (
-            not lb
-            and lhs.ndim in (1, 2)
-            and lc == (lhs.ndim - 1,)
-            and rc == (0,)
-            and rhs.ndim in (1, 2)
-        )
+        rows = not lb and lhs.ndim in (1, 2) and lc == (lhs.ndim - 1,) and rc == (0,) and rhs.ndim in (1, 2)
         if rows:
             return np.matmul if 1 in (lhs.size, rhs.size) else np.dot
         return _host_plan(dimension_numbers, lhs.ndim, rhs.ndim)
@@ -118,37 +88,18 @@ class DotGeneral(Primitive):
         work = rows * columns * terms * (4 if lhs.dtype in dtypes.COMPLEX else 1)
         return "numpy" if work >= (_POOL if min(rows, columns) > 1 else _POOL_OF_ROWS) else None
 
-    def host(
-        self,
-        x,
-        y,
-        *,
-        dimension_numbers,
-        precision=None,
-        preferred_element_type=None,
-        out_sharding=None,
-    ):
+    def host(self, x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
         # Test with `is`: NumPy reads `out == None` as a comparison with float64.
         dtype, out = x.dtype, preferred_element_type
         if dtype not in _NATIVE or y.dtype != dtype or not (out is None or out == dtype):
             out = joined_dtype(dtype, y.dtype) if out is None else out
             if y.dtype != dtype:
                 return self.host(
-                    converter(dtype, out)(x),
-                    converter(y.dtype, out)(y),
-                    dimension_numbers=dimension_numbers,
+                    converter(dtype, out)(x), converter(y.dtype, out)(y), dimension_numbers=dimension_numbers
                 )
             work = compute_dtype(dtype, y.dtype, out)
-            work = (
-                work
-                if work in _NATIVE
-                else np.dtype("float32" if work in dtypes.FLOAT else "int32")
-            )
-            z = self.host(
-                x.astype(work, copy=False),
-                y.astype(work, copy=False),
-                dimension_numbers=dimension_numbers,
-            )
+            work = work if work in _NATIVE else np.dtype("float32" if work in dtypes.FLOAT else "int32")
+            z = self.host(x.astype(work, copy=False), y.astype(work, copy=False), dimension_numbers=dimension_numbers)
             first = rounded_to(dtype, out)
             return _narrowed(z if first is None else _narrowed(z, first), out)
         key = dimension_numbers, x.ndim, y.ndim
@@ -253,12 +204,7 @@ def _product(x, y):
 def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
     """A function that contracts two NumPy arrays of one dtype, by BLAS or NumPy."""
     (lc, rc), (lb, rb) = dimension_numbers
-    if (
-        not lb
-        and lc == (x_ndim - 1,)
-        and (rc, y_ndim) in (((0,), 1), ((0,), 2))
-        and x_ndim in (1, 2)
-    ):
+    if not lb and lc == (x_ndim - 1,) and (rc, y_ndim) in (((0,), 1), ((0,), 2)) and x_ndim in (1, 2):
         return _product
     n, k = len(lb), len(lc)
     lf, rf = free_axes(x_ndim, lc, lb), free_axes(y_ndim, rc, rb)
@@ -271,12 +217,7 @@ def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
 
     def general(x, y):
         x, y = x.transpose(x_perm), y.transpose(y_perm)
-        b, xf, c, yf = (
-            x.shape[:n],
-            x.shape[n : n + len(lf)],
-            x.shape[n + len(lf) :],
-            y.shape[n + k :],
-        )
+        b, xf, c, yf = (x.shape[:n], x.shape[n : n + len(lf)], x.shape[n + len(lf) :], y.shape[n + k :])
         m, inner, p = (int(np.prod(s)) for s in (xf, c, yf))
         return multiply(x.reshape(*b, m, inner), y.reshape(*b, inner, p)).reshape((*b, *xf, *yf))
 
@@ -300,17 +241,10 @@ def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
         params = {
             **params,
             "out_sharding": NamedSharding(
-                mesh,
-                PartitionSpec(
-                    *[row[i] for i in (*xb, *x_free, *by_y)], unreduced=sums(x.aval).reduced
-                ),
+                mesh, PartitionSpec(*[row[i] for i in (*xb, *x_free, *by_y)], unreduced=sums(x.aval).reduced)
             ),
         }
-    z = bind(
-        dot_general_p,
-        (ct, y),
-        {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params},
-    )
+    z = bind(dot_general_p, (ct, y), {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params})
     order = inverse((*xb, *x_free, *by_y))
     z = z if order == tuple(range(x.ndim)) else transpose(z, order)
     return z if z.aval.dtype == x.dtype else convert_element_type(z, x.dtype)
@@ -434,14 +368,7 @@ def dot(
         Array(5., dtype=float32)
     """
     if dimension_numbers is not None:
-        return dot_general(
-            lhs,
-            rhs,
-            dimension_numbers,
-            precision,
-            preferred_element_type,
-            out_sharding=out_sharding,
-        )
+        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
     lhs, rhs = as_operand("dot", lhs), as_operand("dot", rhs)
     x, y = lhs.aval.shape, rhs.aval.shape
     numbers = _DOT_NUMBERS.get((len(x), len(y)))

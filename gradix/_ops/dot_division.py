@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from gradix._core.divisions import (
-    Entries,
-    ShardingTypeError,
-    Sums,
-    entries,
-    explicit_entries,
-    names_in,
-    sums,
-)
+from gradix._core.divisions import Entries, ShardingTypeError, Sums, entries, explicit_entries, names_in, sums
 from gradix._ops.basis import free_axes
 
 
@@ -80,11 +72,7 @@ def product_division(avals, ndim: int, params) -> Entries:
             f"{lhs.str_short()} and {rhs.str_short()}. Reshard one of them, with "
             "gradix.sharding.reshard."
         )
-    row = (
-        *both,
-        *[left[i] for i in free_axes(lhs.ndim, lc, lb)],
-        *[right[i] for i in free_axes(rhs.ndim, rc, rb)],
-    )
+    row = (*both, *[left[i] for i in free_axes(lhs.ndim, lc, lb)], *[right[i] for i in free_axes(rhs.ndim, rc, rb)])
     if len(set(names_in(row))) != len(names_in(row)):
         raise ShardingTypeError(
             f"dot_general operation with inputs: {lhs.str_short()}, {rhs.str_short()} "

@@ -41,11 +41,7 @@ def rounded_to(dtype, out):
     """
     if dtype not in dtypes.FLOAT or dtype == out or out in dtypes.COMPLEX:
         return None
-    return (
-        dtype
-        if out not in dtypes.FLOAT or dtypes.itemsize_bits(out) <= dtypes.itemsize_bits(dtype)
-        else None
-    )
+    return dtype if out not in dtypes.FLOAT or dtypes.itemsize_bits(out) <= dtypes.itemsize_bits(dtype) else None
 
 
 # Products of these kinds may not be returned in a narrower dtype. The number says of how many parts
@@ -68,11 +64,7 @@ def result_type(lhs, rhs, dimension_numbers, preferred):
             )
         sizes = tuple([lhs.shape[i] for i in l]), tuple([rhs.shape[i] for i in r])
         if sizes[0] != sizes[1]:
-            both = (
-                "lhs batch dimensions and rhs batch dimensions"
-                if what == "batch"
-                else "contracting dimensions"
-            )
+            both = "lhs batch dimensions and rhs batch dimensions" if what == "batch" else "contracting dimensions"
             raise TypeError(
                 f"dot_general requires {both} to have the same shape, got {sizes[0]} and {sizes[1]}. The "
                 f"operands have shapes {lhs.shape} and {rhs.shape}, dimension_numbers={dimension_numbers}."
@@ -99,9 +91,7 @@ def result_type(lhs, rhs, dimension_numbers, preferred):
 
 def _check_axes(side: str, x, batch, contracting) -> None:
     if x.dtype not in dtypes.SUPPORTED:
-        raise TypeError(
-            f"dot_general does not accept dtype {dtypes.dtype_name(x.dtype)} for its {side}."
-        )
+        raise TypeError(f"dot_general does not accept dtype {dtypes.dtype_name(x.dtype)} for its {side}.")
     if not all(0 <= i < x.ndim for i in (*batch, *contracting)):
         raise TypeError(
             f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of "
@@ -110,9 +100,7 @@ def _check_axes(side: str, x, batch, contracting) -> None:
         )
     for what, axes in (("batch", batch), ("contracting", contracting)):
         if len(set(axes)) != len(axes):
-            raise TypeError(
-                f"dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {axes}."
-            )
+            raise TypeError(f"dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {axes}.")
     if set(batch) & set(contracting):
         raise TypeError(
             f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got "

@@ -129,9 +129,7 @@ class Elementwise(Primitive):
 
     def specialise(self, *avals, **params):
         dtype = avals[0].dtype
-        return (
-            self.float_host if dtype.kind == "f" and dtype.isbuiltin == 1 and not params else None
-        )
+        return self.float_host if dtype.kind == "f" and dtype.isbuiltin == 1 and not params else None
 
     def abstract(self, *avals, **params):
         key = (avals, *params.values()) if params else avals
@@ -169,9 +167,7 @@ class Elementwise(Primitive):
         if self.from_result is not None:
             return y, self.from_result(tangents[0], y, *primals, **params)
         if not self.partials:
-            raise self.missing(
-                "jvp", "differentiation", "wrap the call in custom_jvp or custom_vjp"
-            )
+            raise self.missing("jvp", "differentiation", "wrap the call in custom_jvp or custom_vjp")
         total = None
         for d, t in zip(self.partials, tangents):
             if t is None or d is ZERO:
@@ -186,9 +182,7 @@ class Elementwise(Primitive):
 
     def transpose(self, ct, *args, **params):
         if self._transpose is None:
-            raise self.missing(
-                "transpose", "reverse-mode differentiation", "wrap the call in custom_vjp"
-            )
+            raise self.missing("transpose", "reverse-mode differentiation", "wrap the call in custom_vjp")
         cts = self._transpose(ct, *args, **params)
         return [
             None if c is None else unbroadcast(c, a.aval) if c.aval.shape != a.aval.shape else c
@@ -248,16 +242,10 @@ def align(args, axes):
     """
     rank = max(typeof(x).ndim - (a is not None) for x, a in zip(args, axes))
     mapped = [a for a in axes if a is not None]
-    even = all(
-        typeof(x).ndim - (a is not None) in (rank, 0 if a is None else rank)
-        for x, a in zip(args, axes)
-    )
+    even = all(typeof(x).ndim - (a is not None) in (rank, 0 if a is None else rank) for x, a in zip(args, axes))
     if even and all(a == mapped[0] for a in mapped):
         axis = mapped[0]
-        return [
-            x if a is not None or not typeof(x).ndim else expand_axis(x, axis)
-            for x, a in zip(args, axes)
-        ], axis
+        return [x if a is not None or not typeof(x).ndim else expand_axis(x, axis) for x, a in zip(args, axes)], axis
     out = []
     for x, a in zip(args, axes):
         ndim = typeof(x).ndim
@@ -274,9 +262,7 @@ def spread(em, shape, args):
     return [
         x
         if x.aval.shape == shape
-        else em.broadcast_in_dim(
-            x, x.aval.update(shape=shape), range(len(shape) if x.aval.ndim else 0)
-        )
+        else em.broadcast_in_dim(x, x.aval.update(shape=shape), range(len(shape) if x.aval.ndim else 0))
         for x in args
     ]
 

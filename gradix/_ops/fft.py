@@ -63,16 +63,14 @@ class Fft(Structural):
             )
         if n not in (1, 2, 3) or n > x.ndim:
             raise ValueError(
-                f"lax.fft transforms one to three last axes, got fft_lengths={fft_lengths} for shape "
-                f"{x.shape}."
+                f"lax.fft transforms one to three last axes, got fft_lengths={fft_lengths} for shape {x.shape}."
             )
         given = x.shape[-n:]
         if fft_type == FftType.IRFFT:
             want = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1 if fft_lengths[-1] else 0)
             if given != want:
                 raise ValueError(
-                    f"IRFFT of fft_lengths={fft_lengths} needs last dimensions {want}, got shape "
-                    f"{x.shape}."
+                    f"IRFFT of fft_lengths={fft_lengths} needs last dimensions {want}, got shape {x.shape}."
                 )
             return make_aval((*x.shape[:-1], fft_lengths[-1]), dtypes.real_dtype(x.dtype))
         if given != fft_lengths:
@@ -141,9 +139,7 @@ def _to_half(ct, lengths):
     once, twice = (_over(ct, w, lengths) for w in (1.0, 2.0))
     return mul(
         half,
-        convert_element_type(
-            choose(alone, broadcast_to(twice, shape), broadcast_to(once, shape)), half.aval.dtype
-        ),
+        convert_element_type(choose(alone, broadcast_to(twice, shape), broadcast_to(once, shape)), half.aval.dtype),
     )
 
 
@@ -152,9 +148,7 @@ def _over(ct, weight: float, lengths):
     if not is_symbolic_shape(lengths):
         return scalar_like(ct, weight / math.prod(lengths))
     for n in lengths:
-        weight = weight / (
-            convert_element_type(dim_as_value(n), ct.aval.dtype) if type(n) is SymbolicDim else n
-        )
+        weight = weight / (convert_element_type(dim_as_value(n), ct.aval.dtype) if type(n) is SymbolicDim else n)
     return weight
 
 
@@ -181,9 +175,7 @@ def fft(x: ArrayLike, fft_type: Any, fft_lengths: Sequence[int]) -> Array:
     """
     if isinstance(fft_type, str):
         if fft_type.upper() not in FftType.__members__:
-            raise ValueError(
-                f"Unknown fft_type {fft_type!r}: it is one of {', '.join(FftType.__members__)}."
-            )
+            raise ValueError(f"Unknown fft_type {fft_type!r}: it is one of {', '.join(FftType.__members__)}.")
         kind = FftType[fft_type.upper()]
     else:
         kind = FftType(fft_type)

@@ -57,9 +57,7 @@ def emit_open(em, out, x, kind: str, lengths):
 def _whole_spectrum(half, n):
     """The whole spectrum of a real array from one half, as X[n - k] is the conjugate of X[k]."""
     axis, m = half.aval.ndim - 1, half.aval.shape[-1]
-    return concatenate(
-        [half, rev(conj(slice_in_dim(half, 1, n - m + 1, axis=axis)), (axis,))], axis
-    )
+    return concatenate([half, rev(conj(slice_in_dim(half, 1, n - m + 1, axis=axis)), (axis,))], axis)
 
 
 def _along(em, x, axis: int, n, inverse: bool):
@@ -69,9 +67,7 @@ def _along(em, x, axis: int, n, inverse: bool):
     if type(n) is int:
         y = emit_fft(em, moved.aval, moved, "IFFT" if inverse else "FFT", (n,))
     else:
-        both = _power_of_two(
-            em, em.expand(lambda v: _beside_kernel(conj(v) if inverse else v, n), moved)[0], n
-        )
+        both = _power_of_two(em, em.expand(lambda v: _beside_kernel(conj(v) if inverse else v, n), moved)[0], n)
         product = _power_of_two(em, em.expand(_conjugate_product, both)[0], n)
         y = em.expand(lambda v: _finished(v, n, moved.aval.shape, inverse), product)[0]
     return em.expand(lambda v: move_axis(v, last, axis), y)[0]
@@ -81,9 +77,7 @@ def _beside_kernel(x, n):
     """Rows x[k] w[k] with w[k] = exp(-πi k²/n), then the kernel 1/w[k], at M - k too; else zeros."""
     rows = move_axis(reshape(x, (math.prod(x.aval.shape[:-1]), n)), 1, 0)
     dtype = rows.aval.dtype
-    padded = pad(
-        rows * chirp(_places(n), _value(n), dtype), scalar_like(rows, 0), [(0, 3 * n, 0), (0, 0, 0)]
-    )
+    padded = pad(rows * chirp(_places(n), _value(n), dtype), scalar_like(rows, 0), [(0, 3 * n, 0), (0, 0, 0)])
     place, points, size = _places(4 * n), _points(n), _value(n)
     # beyond M this wraps to large numbers
     distance = choose(place < points - place, points - place, place)
@@ -94,9 +88,7 @@ def _beside_kernel(x, n):
 
 def _conjugate_product(both):
     columns = both.aval.shape[1] - 1
-    return conj(
-        slice_in_dim(both, 0, columns, axis=1) * slice_in_dim(both, columns, columns + 1, axis=1)
-    )
+    return conj(slice_in_dim(both, 0, columns, axis=1) * slice_in_dim(both, columns, columns + 1, axis=1))
 
 
 def _finished(product, n, shape, inverse: bool):
@@ -131,9 +123,7 @@ def _step(t, y, n):
     block = row >> t
     source = (block >> 1) * m + (row & (m - 1)) + (block & 1) * _value(2 * n)
     rows = GatherDimensionNumbers((1,), (0,), (0,))
-    return gather(
-        both, expand_axis(convert_element_type(source, _INDEX), 1), rows, (1, y.aval.shape[1])
-    )
+    return gather(both, expand_axis(convert_element_type(source, _INDEX), 1), rows, (1, y.aval.shape[1]))
 
 
 def chirp(k, n, dtype):
@@ -141,9 +131,7 @@ def chirp(k, n, dtype):
     period, square = n * 2, k * 0
     for digit in _DIGITS:
         square = (square * 4 + (k >> digit & 3) * k) % period
-    turned = convert_element_type(square, dtypes.real_dtype(dtype)) / convert_element_type(
-        n, dtypes.real_dtype(dtype)
-    )
+    turned = convert_element_type(square, dtypes.real_dtype(dtype)) / convert_element_type(n, dtypes.real_dtype(dtype))
     return _unit(-np.pi * choose(turned > 1, turned, turned - 2))
 
 

@@ -81,9 +81,7 @@ class LoweredValue:
         y = other.value
         if x.aval.shape == y.aval.shape:
             return x, y
-        return (
-            (em.spread(x, y.aval.shape), y) if not x.aval.ndim else (x, em.spread(y, x.aval.shape))
-        )
+        return (em.spread(x, y.aval.shape), y) if not x.aval.ndim else (x, em.spread(y, x.aval.shape))
 
     def _binary(self, op: str, other, swapped: bool = False):
         x, y = self._pair(other)
@@ -192,9 +190,7 @@ class Program:
     def where(self, pred: LoweredValue, x, y) -> LoweredValue:
         """`x` where `pred`, else `y`; one of them may be a number."""
         aval = (x if isinstance(x, LoweredValue) else y).value.aval
-        x, y = [
-            v.value if isinstance(v, LoweredValue) else self.em.constant(v, aval) for v in (x, y)
-        ]
+        x, y = [v.value if isinstance(v, LoweredValue) else self.em.constant(v, aval) for v in (x, y)]
         return LoweredValue(self.em, self.em.select(pred.value, x, y))
 
     @staticmethod
@@ -227,9 +223,7 @@ class Program:
         flag = make_aval((), _BOOL)
         if not active.aval.ndim:
             return active
-        return self.em.reduce(
-            [active], [self.em.constant(False, flag)], range(active.aval.ndim), [flag], "or"
-        )[0]
+        return self.em.reduce([active], [self.em.constant(False, flag)], range(active.aval.ndim), [flag], "or")[0]
 
 
 # -- rules made of formulas ------------------------------------------------------------------------
@@ -259,9 +253,7 @@ def host(formula: Callable) -> Callable:
     def rule(*arrays):
         arrays = np.broadcast_arrays(*arrays)
         with np.errstate(all="ignore"):
-            return np.asarray(formula(HOST, *[a.astype(_F64) for a in arrays])).astype(
-                arrays[0].dtype
-            )
+            return np.asarray(formula(HOST, *[a.astype(_F64) for a in arrays])).astype(arrays[0].dtype)
 
     return rule
 

@@ -65,8 +65,7 @@ class Concatenate(_Joining):
         shapes = [x.shape for x in xs]
         if not 0 <= dimension < xs[0].ndim:
             raise TypeError(
-                f"concatenate dimension out of bounds: dimension {dimension} for shapes "
-                f"{', '.join(map(str, shapes))}."
+                f"concatenate dimension out of bounds: dimension {dimension} for shapes {', '.join(map(str, shapes))}."
             )
         rest = [s[:dimension] + s[dimension + 1 :] for s in shapes]
         if any(r != rest[0] for r in rest):
@@ -76,11 +75,7 @@ class Concatenate(_Joining):
                 f"{', '.join(map(str, shapes))}."
             )
         total = sum([s[dimension] for s in shapes[1:]], shapes[0][dimension])
-        return make_aval(
-            (*rest[0][:dimension], total, *rest[0][dimension:]),
-            xs[0].dtype,
-            all(x.weak_type for x in xs),
-        )
+        return make_aval((*rest[0][:dimension], total, *rest[0][dimension:]), xs[0].dtype, all(x.weak_type for x in xs))
 
     def specialise(self, *xs, dimension):
         return (
@@ -96,9 +91,7 @@ class Concatenate(_Joining):
         cts, start = [], 0
         for x in xs:
             n = x.aval.shape[dimension]
-            cts.append(
-                slice_in_dim(ct, start, start + n, 1, dimension) if type(x) is Linear else None
-            )
+            cts.append(slice_in_dim(ct, start, start + n, 1, dimension) if type(x) is Linear else None)
             start = start + n
         return cts
 
@@ -128,13 +121,9 @@ class Split(Primitive):
             raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
         if sum(sizes) != x.shape[axis]:
             raise ValueError(
-                f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
-                f"{list(x.shape)}"
+                f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape {list(x.shape)}"
             )
-        return [
-            make_aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type)
-            for n in sizes
-        ]
+        return [make_aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type) for n in sizes]
 
     def abstract(self, x, *, sizes, axis):
         return list(self._types(x, sizes, axis))
@@ -149,9 +138,7 @@ class Split(Primitive):
     def transpose(self, cts, x, *, sizes, axis):
         aval = x.aval
         parts = [
-            zeros(make_aval((*aval.shape[:axis], n, *aval.shape[axis + 1 :]), aval.dtype))
-            if ct is None
-            else ct
+            zeros(make_aval((*aval.shape[:axis], n, *aval.shape[axis + 1 :]), aval.dtype)) if ct is None else ct
             for ct, n in zip(cts, sizes)
         ]
         return [concatenate(parts, axis)]
@@ -169,9 +156,7 @@ class Split(Primitive):
         for out, n in zip(outs, sizes):
             starts = tuple([start if i == axis else 0 for i in range(len(out.shape))])
             limits = tuple([start + n if i == axis else m for i, m in enumerate(out.shape)])
-            pieces.append(
-                slice_p.lower(em, out, x, start_indices=starts, limit_indices=limits, strides=None)
-            )
+            pieces.append(slice_p.lower(em, out, x, start_indices=starts, limit_indices=limits, strides=None))
             start = start + n
         return pieces
 
@@ -192,12 +177,8 @@ class Stack(_Joining):
         _check_operands("stack", xs)
         shape = xs[0].shape
         if any(x.shape != shape for x in xs):
-            raise TypeError(
-                f"Cannot stack arrays of different shapes: got {', '.join([str(x.shape) for x in xs])}."
-            )
-        return make_aval(
-            (*shape[:axis], len(xs), *shape[axis:]), xs[0].dtype, all(x.weak_type for x in xs)
-        )
+            raise TypeError(f"Cannot stack arrays of different shapes: got {', '.join([str(x.shape) for x in xs])}.")
+        return make_aval((*shape[:axis], len(xs), *shape[axis:]), xs[0].dtype, all(x.weak_type for x in xs))
 
     def host(self, *xs, axis):
         return np.stack(xs, axis)
@@ -260,9 +241,7 @@ class Unstack(Primitive):
             starts = tuple([i if k == axis else 0 for k in range(len(shape))])
             limits = tuple([i + 1 if k == axis else n for k, n in enumerate(shape)])
             thin = make_aval((*shape[:axis], 1, *shape[axis + 1 :]), out.dtype)
-            piece = slice_p.lower(
-                em, thin, x, start_indices=starts, limit_indices=limits, strides=None
-            )
+            piece = slice_p.lower(em, thin, x, start_indices=starts, limit_indices=limits, strides=None)
             pieces.append(em.reshape(piece, out.shape))
         return pieces
 
@@ -300,9 +279,7 @@ class Tile(Structural):
     def lower(self, em, out, x, *, reps):
         shape = x.aval.shape
         wide = make_aval(tuple([k for n, r in zip(shape, reps) for k in (r, n)]), out.dtype)
-        return em.reshape(
-            em.broadcast_in_dim(x, wide, tuple(range(1, 2 * len(shape), 2))), out.shape
-        )
+        return em.reshape(em.broadcast_in_dim(x, wide, tuple(range(1, 2 * len(shape), 2))), out.shape)
 
 
 concatenate_p, split_p, tile_p = Concatenate("concatenate"), Split("split"), Tile("tile")

@@ -179,11 +179,7 @@ class OptimizationBarrier(Primitive):
         return out, [None if t is None else next(moved) for t in tangents]
 
     def transpose(self, cts, *xs):
-        there = [
-            (i, ct)
-            for i, (ct, x) in enumerate(zip(cts, xs))
-            if ct is not None and type(x) is Linear
-        ]
+        there = [(i, ct) for i, (ct, x) in enumerate(zip(cts, xs)) if ct is not None and type(x) is Linear]
         out = [None] * len(xs)
         for (i, _), ct in zip(there, bind(self, [ct for _, ct in there], {}) if there else ()):
             out[i] = ct
@@ -321,6 +317,4 @@ def optimization_barrier(operand: ArrayLike, /) -> Any:
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     leaves, treedef = tree_flatten(operand)
-    return tree_unflatten(
-        treedef, bind(optimization_barrier_p, arrays("optimization_barrier", *leaves), {})
-    )
+    return tree_unflatten(treedef, bind(optimization_barrier_p, arrays("optimization_barrier", *leaves), {}))

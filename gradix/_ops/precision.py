@@ -95,13 +95,7 @@ class DotAlgorithmPreset(enum.Enum):
 
 
 PrecisionLike = (
-    None
-    | str
-    | Precision
-    | tuple[str, str]
-    | tuple[Precision, Precision]
-    | DotAlgorithm
-    | DotAlgorithmPreset
+    None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset
 )
 
 
@@ -125,8 +119,7 @@ def canonicalize_precision(precision) -> Any:
         return DotAlgorithmPreset[precision]
     pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
     if len(pair) == 2 and all(
-        p is None or isinstance(p, Precision) or (isinstance(p, str) and p in _ALIASES)
-        for p in pair
+        p is None or isinstance(p, Precision) or (isinstance(p, str) and p in _ALIASES) for p in pair
     ):
         return tuple([Precision(p) for p in pair])
     raise ValueError(
@@ -163,28 +156,14 @@ def _algorithm(precision, lhs_dtype) -> tuple:
     name = precision.name
     if name.startswith("ANY"):
         element = _type_name(lhs_dtype)
-        return (
-            element,
-            element,
-            "f32" if "F32" in name else element,
-            1,
-            1,
-            1,
-            name.endswith("FAST_ACCUM"),
-        )
+        return (element, element, "f32" if "F32" in name else element, 1, 1, 1, name.endswith("FAST_ACCUM"))
     lhs, rhs, accumulator, *times = name.split("_")
     count = int(times[0][1:]) if times else 1
     parts = {1: 1, 3: 2 if lhs == "BF16" else 1, 6: 3, 9: 3}[count]
     return (_TYPES[lhs], _TYPES[rhs], _TYPES[accumulator], parts, parts, count, False)
 
 
-_MLIR_FLOATS = {
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    "tf32": "tf32",
-}
+_MLIR_FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "tf32": "tf32"}
 
 
 def _type_name(dtype) -> str:
@@ -193,6 +172,4 @@ def _type_name(dtype) -> str:
         return _MLIR_FLOATS[name]
     if name.startswith("float8"):
         return "f8" + np.dtype(getattr(ml_dtypes, name)).name.removeprefix("float8_").upper()
-    raise ValueError(
-        f"a DotAlgorithm takes floating types, got {dtype!r}; give for example numpy.float32 or 'tf32'."
-    )
+    raise ValueError(f"a DotAlgorithm takes floating types, got {dtype!r}; give for example numpy.float32 or 'tf32'.")

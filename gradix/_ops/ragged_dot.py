@@ -48,10 +48,7 @@ class RaggedDotDimensionNumbers:
     __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
 
     def __init__(
-        self,
-        dot_dimension_numbers,
-        lhs_ragged_dimensions: Sequence[int],
-        rhs_group_dimensions: Sequence[int],
+        self, dot_dimension_numbers, lhs_ragged_dimensions: Sequence[int], rhs_group_dimensions: Sequence[int]
     ):
         (lc, rc), (lb, rb) = dot_dimension_numbers
         self.dot_dimension_numbers = (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))
@@ -68,11 +65,7 @@ class RaggedDotDimensionNumbers:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        return (
-            "RaggedDotDimensionNumbers("
-            + ", ".join([f"{n}={getattr(self, n)}" for n in self.__slots__])
-            + ")"
-        )
+        return "RaggedDotDimensionNumbers(" + ", ".join([f"{n}={getattr(self, n)}" for n in self.__slots__]) + ")"
 
 
 class _Plan(NamedTuple):
@@ -87,8 +80,7 @@ def _plan(lhs, rhs, numbers: RaggedDotDimensionNumbers) -> _Plan:
     (lc, _), (lb, _) = numbers.dot_dimension_numbers
     if len(numbers.lhs_ragged_dimensions) != 1:
         raise TypeError(
-            "ragged_dot_general expects exactly one lhs ragged dimension, got "
-            f"{numbers.lhs_ragged_dimensions}."
+            f"ragged_dot_general expects exactly one lhs ragged dimension, got {numbers.lhs_ragged_dimensions}."
         )
     (ragged,) = numbers.lhs_ragged_dimensions
     if not 0 <= ragged < lhs.ndim:
@@ -119,8 +111,7 @@ def _sizes(lhs, rhs, group_sizes, plan: _Plan, numbers):
     """The sizes of groups for each place of the outer axes."""
     if group_sizes.aval.dtype not in dtypes.INTEGER:
         raise TypeError(
-            "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer, got "
-            f"{group_sizes.aval}."
+            f"ragged_dot_general requires that group_sizes.dtype is subtype of np.integer, got {group_sizes.aval}."
         )
     group_sizes = wide_index(group_sizes, lhs.aval.shape[plan.ragged])
     count = group_sizes.aval.shape[-1] if group_sizes.aval.ndim else 0
@@ -128,15 +119,12 @@ def _sizes(lhs, rhs, group_sizes, plan: _Plan, numbers):
     if plan.kind == "free":
         (at,) = numbers.rhs_group_dimensions
         if rhs.aval.shape[at] != count:
-            raise TypeError(
-                f"expected rhs group dimension size to be {count}, got {rhs.aval.shape[at]}."
-            )
+            raise TypeError(f"expected rhs group dimension size to be {count}, got {rhs.aval.shape[at]}.")
     if group_sizes.aval.shape == (count,):
         return broadcast_in_dim(group_sizes, want, (len(want) - 1,))
     if group_sizes.aval.shape != want:
         raise TypeError(
-            f"expected group_sizes to have shape {want}, or {(count,)} for all alike, got "
-            f"{group_sizes.aval.shape}."
+            f"expected group_sizes to have shape {want}, or {(count,)} for all alike, got {group_sizes.aval.shape}."
         )
     return group_sizes
 
@@ -149,8 +137,7 @@ def _grouped(lhs, sizes, plan: _Plan):
     ends, dims = cumsum(sizes, 0), (0, *[plan.outer[k] + 1 for k in order])
     place = broadcasted_iota(sizes.aval.dtype, shape, plan.ragged + 1)
     inside = bitwise_and(
-        ge(place, broadcast_in_dim(sub(ends, sizes), shape, dims)),
-        lt(place, broadcast_in_dim(ends, shape, dims)),
+        ge(place, broadcast_in_dim(sub(ends, sizes), shape, dims)), lt(place, broadcast_in_dim(ends, shape, dims))
     )
     copies = broadcast_in_dim(lhs, shape, tuple(range(1, len(shape))))
     return choose(inside, broadcast_in_dim(scalar_like(lhs, 0), shape, ()), copies)
@@ -215,8 +202,7 @@ def ragged_dot_general(
     lhs, rhs, group_sizes = (as_operand("ragged_dot_general", x) for x in (lhs, rhs, group_sizes))
     if group_offset is not None:
         raise NotImplementedError(
-            "ragged_dot_general does not take a group_offset: give group_sizes and rhs from that "
-            "group on."
+            "ragged_dot_general does not take a group_offset: give group_sizes and rhs from that group on."
         )
     numbers = ragged_dot_dimension_numbers
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
@@ -233,18 +219,14 @@ def ragged_dot_general(
     masked = _grouped(lhs, sizes, plan)
     lc, lb = tuple([i + 1 for i in lc]), tuple([i + 1 for i in lb])
     if plan.kind == "free":  # contract the group axis too, where all terms but one are zero
-        return dot_general(
-            masked, rhs, (((0, *lc), (*numbers.rhs_group_dimensions, *rc)), (lb, rb)), **options
-        )
+        return dot_general(masked, rhs, (((0, *lc), (*numbers.rhs_group_dimensions, *rc)), (lb, rb)), **options)
     return move_axis(dot_general(masked, rhs, ((lc, rc), (lb, rb)), **options), len(lb), 0)
 
 
 def _check_contracted(lhs, rhs, lc, rc) -> None:
     ours, theirs = (tuple([x.shape[i] for i in c if i < x.ndim]) for x, c in ((lhs, lc), (rhs, rc)))
     if ours != theirs:
-        raise TypeError(
-            f"dot_general requires contracting dimensions to have the same shape, got {ours} and {theirs}."
-        )
+        raise TypeError(f"dot_general requires contracting dimensions to have the same shape, got {ours} and {theirs}.")
 
 
 def ragged_dot(
@@ -279,26 +261,10 @@ def ragged_dot(
                [5.]], dtype=float32)
     """
     if out_sharding is not None:
-        return divided(
-            ragged_dot,
-            out_sharding,
-            lhs,
-            rhs,
-            group_sizes,
-            precision,
-            preferred_element_type,
-            group_offset,
-        )
+        return divided(ragged_dot, out_sharding, lhs, rhs, group_sizes, precision, preferred_element_type, group_offset)
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(
-        lhs,
-        rhs,
-        group_sizes,
-        numbers,
-        precision,
-        preferred_element_type,
-        group_offset,
-        out_sharding,
+        lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset, out_sharding
     )
 
 
@@ -341,9 +307,7 @@ def scaled_dot(
             f"{lhs.aval.shape} and {rhs.aval.shape}. x[None] makes a matrix of a vector."
         )
     if len(set(ranks)) > 1:
-        raise TypeError(
-            f"All input tensors must have the same rank. Got ranks {ranks} of lhs, rhs and their scales."
-        )
+        raise TypeError(f"All input tensors must have the same rank. Got ranks {ranks} of lhs, rhs and their scales.")
     if dimension_numbers is None:
         n = ranks[0]
         lead = tuple(range(n - 2))
@@ -355,13 +319,8 @@ def scaled_dot(
                 f"LHS contracting dim {i} of size {lhs.aval.shape[i]} does not match RHS contracting dim "
                 f"{j} of size {rhs.aval.shape[j]}."
             )
-    dtype = dtypes.canonicalize_dtype(
-        "bfloat16" if preferred_element_type is None else preferred_element_type
-    )
-    lhs, rhs = (
-        _scaled(name, x, s, c)
-        for name, x, s, c in (("LHS", lhs, scales[0], lc), ("RHS", rhs, scales[1], rc))
-    )
+    dtype = dtypes.canonicalize_dtype("bfloat16" if preferred_element_type is None else preferred_element_type)
+    lhs, rhs = (_scaled(name, x, s, c) for name, x, s, c in (("LHS", lhs, scales[0], lc), ("RHS", rhs, scales[1], rc)))
     return dot_general(lhs, rhs, ((lc, rc), (lb, rb)), preferred_element_type=dtype)
 
 
@@ -373,23 +332,16 @@ def _scaled(name: str, x, scale, contracted):
     for i, (n, blocks) in enumerate(zip(shape, scale.aval.shape)):
         if i not in contracted:
             if n != blocks:
-                raise TypeError(
-                    f"{name} dim {i} of size {n} does not match scale dim size {blocks}."
-                )
+                raise TypeError(f"{name} dim {i} of size {n} does not match scale dim size {blocks}.")
         elif not blocks or n % blocks:
             raise TypeError(
-                f"{name} contracting dim {i} of size {n} must be divisible by its scale's dim size "
-                f"{blocks}."
+                f"{name} contracting dim {i} of size {n} must be divisible by its scale's dim size {blocks}."
             )
         elif n // blocks < 2:
             raise TypeError(
-                f"The ratio of {name} contracting dim {i} to its scale's dim size ({n // blocks}) must be "
-                "at least 2."
+                f"The ratio of {name} contracting dim {i} to its scale's dim size ({n // blocks}) must be at least 2."
             )
         dims.append(len(split))
         split += [blocks, n // blocks] if i in contracted else [n]
-    spread = reshape(
-        broadcast_in_dim(convert_element_type(scale, dtypes.bfloat16), tuple(split), tuple(dims)),
-        shape,
-    )
+    spread = reshape(broadcast_in_dim(convert_element_type(scale, dtypes.bfloat16), tuple(split), tuple(dims)), shape)
     return mul(wide, spread)

@@ -192,9 +192,7 @@ def _product_along(x, t, axis: int):
 def _product_of_any_size(x, t, axis: int):
     """Product and tangent along an axis of symbolic size: each factor's tangent times all others."""
     one = np.ones((), x.aval.dtype)
-    shifts = [
-        [(low, -low, 0) if i == axis else (0, 0, 0) for i in range(x.aval.ndim)] for low in (1, -1)
-    ]
+    shifts = [[(low, -low, 0) if i == axis else (0, 0, 0) for i in range(x.aval.ndim)] for low in (1, -1)]
     before = pad(_cumulative.cumprod(x, axis), one, shifts[0])
     after = pad(_cumulative.cumprod(x, axis, reverse=True), one, shifts[1])
     return bind(reduce_prod_p, (x,), {"axes": (axis,)}), _sum(mul(t, mul(before, after)), (axis,))
@@ -225,10 +223,7 @@ class BitReduction(NonDifferentiable, Reduction):
             )
 
 
-_TRUTHS = {
-    "or": lambda x: np.array(np.count_nonzero(x) > 0),
-    "and": lambda x: np.array(np.count_nonzero(x) == x.size),
-}
+_TRUTHS = {"or": lambda x: np.array(np.count_nonzero(x) > 0), "and": lambda x: np.array(np.count_nonzero(x) == x.size)}
 
 
 def _zero(dtype):
@@ -261,9 +256,7 @@ class ArgExtremum(NonDifferentiable, Primitive):
                 "Give a real dtype, for example the absolute values."
             )
         if index_dtype not in dtypes.INTEGER:
-            raise TypeError(
-                f"index_dtype must be an integer type, but got {dtypes.dtype_name(index_dtype)}"
-            )
+            raise TypeError(f"index_dtype must be an integer type, but got {dtypes.dtype_name(index_dtype)}")
         (axis,) = axes
         if not 0 <= axis < x.ndim:
             raise ValueError(
@@ -272,8 +265,7 @@ class ArgExtremum(NonDifferentiable, Primitive):
             )
         if x.shape[axis] == 0:
             raise ValueError(
-                "argmin and argmax require non-empty reduced dimension. "
-                f"operand.shape={x.shape} axis={axis}"
+                f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} axis={axis}"
             )
         return make_aval(tuple([n for i, n in enumerate(x.shape) if i != axis]), index_dtype)
 
@@ -294,24 +286,16 @@ class ArgExtremum(NonDifferentiable, Primitive):
         # XLA vectorizes two plain reductions, but not one reduction over (value, index) pairs.
         aval, (axis,) = x.aval, axes
         extreme = make_aval(out.shape, aval.dtype)
-        largest, least = (
-            (reduce_or_p, reduce_and_p) if aval.dtype == bool else (reduce_max_p, reduce_min_p)
-        )
+        largest, least = (reduce_or_p, reduce_and_p) if aval.dtype == bool else (reduce_max_p, reduce_min_p)
         best = em.lower(largest if self.hlo == "maximum" else least, extreme, x, axes=axes)
-        wide = em.broadcast_in_dim(
-            best, make_aval(aval.shape, aval.dtype), free_axes(aval.ndim, axes)
-        )
+        wide = em.broadcast_in_dim(best, make_aval(aval.shape, aval.dtype), free_axes(aval.ndim, axes))
         found = em.compare(x, wide, "EQ")
         if aval.dtype in dtypes.FLOAT:
             found = em.op("or", found.aval, found, em.compare(x, x, "NE"))
         n = aval.shape[axis]
         counter = np.dtype(np.int64 if type(n) is int and n >= 1 << 31 else np.int32)
         indices = make_aval(aval.shape, counter)
-        last = (
-            em.constant(n - 1, indices)
-            if type(n) is int
-            else em.broadcast(em.number(n - 1, counter), aval.shape)
-        )
+        last = em.constant(n - 1, indices) if type(n) is int else em.broadcast(em.number(n - 1, counter), aval.shape)
         candidates = em.select(found, em.iota(indices, axis), last)
         first = em.lower(reduce_min_p, make_aval(out.shape, counter), candidates, axes=axes)
         return em.convert(first, index_dtype)
@@ -348,10 +332,7 @@ def _whole_axes(x, axes) -> tuple:
 
 
 def reduce_sum(
-    operand: ArrayLike,
-    axes: Sequence[int],
-    *,
-    out_sharding: NamedSharding | PartitionSpec | None = None,
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: NamedSharding | PartitionSpec | None = None
 ) -> Array:
     """The sum over `axes`.
 

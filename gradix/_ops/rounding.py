@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gradix._core.dtypes import (
-    FLOAT,
-)
+from gradix._core.dtypes import FLOAT
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.families import ZERO, Elementwise

@@ -69,13 +69,9 @@ def families() -> dict[str, list[Primitive]]:
         if not module_name.startswith(_PACKAGES) or module_name.endswith("__main__"):
             continue
         names = ", ".join(_ASSIGNED.findall(inspect.getsource(module)))
-        primitives = [
-            p for n in names.split(", ") if isinstance(p := getattr(module, n, None), Primitive)
-        ]
+        primitives = [p for n in names.split(", ") if isinstance(p := getattr(module, n, None), Primitive)]
         if primitives:  # each primitive once, even if it has several names
-            found[module_name.removeprefix("gradix.").replace(".", "/")] = list(
-                dict.fromkeys(primitives)
-            )
+            found[module_name.removeprefix("gradix.").replace(".", "/")] = list(dict.fromkeys(primitives))
     return found
 
 
@@ -91,13 +87,9 @@ def table() -> str:
         >>> " ".join(next(line.split() for line in table().splitlines() if line.split()[:1] == ["sin"]))
         'sin x x direct x · jvp x floating, complex specialise divide live=elements formula=periodic'
     """
-    groups = {
-        family: [(p.name, *row(p)) for p in primitives] for family, primitives in families().items()
-    }
+    groups = {family: [(p.name, *row(p)) for p in primitives] for family, primitives in families().items()}
     rows = [r for group in groups.values() for r in group]
-    widths = [
-        max(len(r[i]) for r in (("primitive", *COLUMNS), *rows)) for i in range(len(COLUMNS) + 1)
-    ]
+    widths = [max(len(r[i]) for r in (("primitive", *COLUMNS), *rows)) for i in range(len(COLUMNS) + 1)]
 
     def line(cells) -> str:
         return "  " + "  ".join([c.ljust(w) for c, w in zip(cells, widths)]).rstrip()
@@ -107,12 +99,7 @@ def table() -> str:
         out += [family, *map(line, group), ""]
     totals = [str(sum(r[i] != MISSING for r in rows)) for i in range(1, len(COLUMNS))]
     zero = sum(r[1 + COLUMNS.index("jvp")] == NONE for r in rows)
-    out += [
-        line((f"{len(rows)} in all", *totals)),
-        f"  of which {zero} with a derivative of zero",
-        "",
-        _LEGEND,
-    ]
+    out += [line((f"{len(rows)} in all", *totals)), f"  of which {zero} with a derivative of zero", "", _LEGEND]
     return "\n".join(out)
 
 

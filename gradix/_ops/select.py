@@ -50,8 +50,7 @@ class SelectN(Primitive):
             )
         if which.dtype in BOOL and len(cases) > 2:
             raise TypeError(
-                f"select with boolean `which` cannot have > 2 cases, got {len(cases)}; "
-                "use an int32 `which`."
+                f"select with boolean `which` cannot have > 2 cases, got {len(cases)}; use an int32 `which`."
             )
         if any(c.shape != shape and c.shape for c in cases):
             raise TypeError(
@@ -75,11 +74,7 @@ class SelectN(Primitive):
         if which.dtype != bool or not which.ndim or len(cases) != 2:
             return None
         x, y = cases
-        return (
-            _masked
-            if x.ndim and isinstance(x.dtype, np.dtype)
-            else lambda which, x, y: np.where(which, y, x)
-        )
+        return _masked if x.ndim and isinstance(x.dtype, np.dtype) else lambda which, x, y: np.where(which, y, x)
 
     def host(self, which, *cases):
         if len(cases) == 2 and which.ndim:

@@ -12,13 +12,7 @@ from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, reshaped
 from gradix._core.operators import Array
 from gradix._core.trace import bind
-from gradix._ops.basis import (
-    broadcast_in_dim_p,
-    inverse,
-    to_front,
-    transpose as permute,
-    transpose_p,
-)
+from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose as permute, transpose_p
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays
@@ -72,9 +66,7 @@ class Reshape(Structural):
         x = to_front(size, args[0], axes[0])
         if dimensions is not None:
             dimensions = (0, *[d + 1 for d in dimensions])
-        return bind(
-            self, (x,), {"new_sizes": (typeof(x).shape[0], *new_sizes), "dimensions": dimensions}
-        ), 0
+        return bind(self, (x,), {"new_sizes": (typeof(x).shape[0], *new_sizes), "dimensions": dimensions}), 0
 
     def divide(self, mesh, avals, outs, params):
         return [reshaped(avals[0], params["new_sizes"], mesh)]
@@ -100,9 +92,7 @@ class Squeeze(Structural):
                 f"cannot select an axis to squeeze out which has size not equal to one, got "
                 f"shape={x.shape} and dimensions={dimensions}"
             )
-        return make_aval(
-            tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type
-        )
+        return make_aval(tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type)
 
     def specialise(self, x, *, dimensions):
         return methodcaller("squeeze", dimensions)
@@ -123,9 +113,7 @@ class Squeeze(Structural):
         return bind(self, (x,), {"dimensions": dims}), a - sum([d < a for d in dims])
 
     def divide(self, mesh, avals, outs, params):
-        return [
-            tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["dimensions"]])
-        ]
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["dimensions"]])]
 
     def lower(self, em, out, x, *, dimensions):
         return em.reshape(x, out.shape)
@@ -313,21 +301,14 @@ def broadcast_in_dim(
     dims = tuple([index(d) for d in broadcast_dimensions])
     if len(dims) == len(shape) and operand.aval.shape == shape and dims == tuple(range(len(shape))):
         return operand
-    if (
-        len(dims) == operand.aval.ndim
-        and len(set(dims)) == len(dims)
-        and list(dims) != sorted(dims)
-    ):
+    if len(dims) == operand.aval.ndim and len(set(dims)) == len(dims) and list(dims) != sorted(dims):
         operand = permute(operand, inverse(tuple([sorted(dims).index(d) for d in dims])))
         dims = tuple(sorted(dims))
     return bind(broadcast_in_dim_p, (operand,), {"shape": shape, "broadcast_dimensions": dims})
 
 
 def broadcast(
-    operand: ArrayLike,
-    sizes: Sequence[Size],
-    *,
-    out_sharding: NamedSharding | PartitionSpec | None = None,
+    operand: ArrayLike, sizes: Sequence[Size], *, out_sharding: NamedSharding | PartitionSpec | None = None
 ) -> Array:
     """`operand` with new leading axes of the given sizes.
 
@@ -364,9 +345,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     x, like = arrays("broadcast_like", arr, like_arr)
     old, shape = x.aval.shape, like.aval.shape
     if len(old) > len(shape):
-        raise ValueError(
-            f"Cannot broadcast to shape with fewer dimensions: arr_shape={old} shape={shape}."
-        )
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={old} shape={shape}.")
     if any(m not in (1, n) for m, n in zip(old, shape[len(shape) - len(old) :])):
         raise ValueError(
             f"Incompatible shapes for broadcasting: arr has shape {old} and like_arr has shape {shape}. "

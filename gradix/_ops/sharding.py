@@ -11,16 +11,7 @@ from gradix._base import config as _config
 from gradix._core import seams
 from gradix._core.array import as_array
 from gradix._core.aval import located
-from gradix._core.divisions import (
-    NO_SUMS,
-    ShardingTypeError,
-    division,
-    entries,
-    explicit_part,
-    mesh_of,
-    names_in,
-    sums,
-)
+from gradix._core.divisions import NO_SUMS, ShardingTypeError, division, entries, explicit_part, mesh_of, names_in, sums
 from gradix._core.effects import MeshEffect
 from gradix._core.mesh import AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding, axes_of
@@ -48,11 +39,7 @@ class Constraint(Primitive):
     def asked_of(self, params):
         sharding = params["sharding"]
         spec = getattr(sharding, "spec", ())
-        return (
-            ()
-            if UNCONSTRAINED in spec or not isinstance(getattr(sharding, "mesh", None), Mesh)
-            else (sharding,)
-        )
+        return () if UNCONSTRAINED in spec or not isinstance(getattr(sharding, "mesh", None), Mesh) else (sharding,)
 
     def abstract(self, x, *, sharding):
         return x
@@ -70,9 +57,7 @@ class Constraint(Primitive):
             return bind(self, (x,), {"sharding": sharding}), a
         name = getattr(axis, "spmd_name", None)
         return bind(
-            self,
-            (move_axis(x, a, 0),),
-            {"sharding": with_leading(sharding, UNCONSTRAINED if name is None else name)},
+            self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding, UNCONSTRAINED if name is None else name)}
         ), 0
 
     def lower(self, em, out, x, *, sharding):
@@ -86,9 +71,7 @@ class Constraint(Primitive):
 def with_leading(sharding: NamedSharding, partition) -> NamedSharding:
     """`sharding` for an array with a new leading axis."""
     spec = sharding.spec
-    return sharding.update(
-        spec=PartitionSpec(partition, *spec, unreduced=spec.unreduced, reduced=spec.reduced)
-    )
+    return sharding.update(spec=PartitionSpec(partition, *spec, unreduced=spec.unreduced, reduced=spec.reduced))
 
 
 def without_axes(spec: PartitionSpec, names) -> PartitionSpec:
@@ -176,9 +159,7 @@ class ToAuto(Primitive):
         if x.division is None or axes is None:
             return located(x.plain, vma=x.vma)
         mesh = x.division.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Auto))
-        return located(
-            x.plain, vma=x.vma, division=explicit_part(NamedSharding(mesh, x.division.spec), x.ndim)
-        )
+        return located(x.plain, vma=x.vma, division=explicit_part(NamedSharding(mesh, x.division.spec), x.ndim))
 
     def show(self, params):
         return {}
@@ -238,20 +219,12 @@ class ShardAlike(Primitive):
 
 
 shard_alike_p, move_p = ShardAlike("shard_alike"), Move("move")
-sharding_constraint_p, reshard_p, to_auto_p = (
-    Constraint("sharding_constraint"),
-    Reshard("reshard"),
-    ToAuto("to_auto"),
-)
+sharding_constraint_p, reshard_p, to_auto_p = (Constraint("sharding_constraint"), Reshard("reshard"), ToAuto("to_auto"))
 
 
 def reshard(x, sharding):
     """`x` with another division, also in its type; None leaves the division to the compiler."""
-    return (
-        bind(to_auto_p, (x,), {})
-        if sharding is None
-        else bind(reshard_p, (x,), {"sharding": sharding})
-    )
+    return bind(to_auto_p, (x,), {}) if sharding is None else bind(reshard_p, (x,), {"sharding": sharding})
 
 
 def summed_like(number, x):

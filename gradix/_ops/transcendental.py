@@ -107,9 +107,7 @@ def _pow_base(t, x, y):
     if type(y_) is ArrayImpl and not y_.aval.shape and y_._host is not None:
         less = pow(x, scalar_like(y_, y_._host - 1 if y_._host else 0))
     else:
-        less = pow(
-            x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 0))
-        )
+        less = pow(x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 0)))
     return mul(t, mul(y_, less))  # y·xʸ⁻¹, zero where y = 0
 
 

@@ -38,9 +38,7 @@ def _lower_atan2(em, out, x, y):
     if out.dtype not in COMPLEX:
         return em.op("atan2", out, x, y)
     i = em.splat(1j, out)
-    size = em.op(
-        "sqrt", out, em.op("add", out, em.op("multiply", out, x, x), em.op("multiply", out, y, y))
-    )
+    size = em.op("sqrt", out, em.op("add", out, em.op("multiply", out, x, x), em.op("multiply", out, y, y)))
     turn = em.op("divide", out, em.op("add", out, y, em.op("multiply", out, i, x)), size)
     # -i·log((y + i·x) / √(x² + y²))
     return em.op("multiply", out, em.splat(complex(0, -1), out), em.op("log", out, turn))
@@ -108,13 +106,7 @@ one_minus_square_p = Elementwise(
     values=ValueTraits(keeps_nan=True),
 )
 sin_p = Elementwise(
-    "sin",
-    np.sin,
-    lambda t, x: mul(t, cos(x)),
-    hlo="sine",
-    complex_hlo="sine",
-    dtypes=INEXACT,
-    formula="periodic",
+    "sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", complex_hlo="sine", dtypes=INEXACT, formula="periodic"
 )
 cos_p = Elementwise(
     "cos",
@@ -154,12 +146,7 @@ acos_p = Elementwise(
     values=ValueTraits(singular=True),
 )
 atan_p = Elementwise(
-    "atan",
-    np.arctan,
-    lambda t, x: div(t, add(_one(x), square(x))),
-    hlo="chlo.atan",
-    complex_hlo="atan",
-    dtypes=INEXACT,
+    "atan", np.arctan, lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan", complex_hlo="atan", dtypes=INEXACT
 )
 atan2_p = Elementwise(
     "atan2",
@@ -197,14 +184,7 @@ cosh_p = Elementwise(
     dtypes=INEXACT,
     values=ValueTraits(singular=True),
 )
-asinh_p = Elementwise(
-    "asinh",
-    np.arcsinh,
-    _asinh_tangent,
-    hlo="chlo.asinh",
-    complex_hlo="asinh",
-    dtypes=INEXACT,
-)
+asinh_p = Elementwise("asinh", np.arcsinh, _asinh_tangent, hlo="chlo.asinh", complex_hlo="asinh", dtypes=INEXACT)
 asinh_slope_p = Elementwise(
     "asinh_slope",
     host_float(_asinh_slope),

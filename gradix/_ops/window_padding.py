@@ -22,10 +22,7 @@ class PaddingType(enum.Enum):
 
 
 def padtype_to_pads(
-    in_shape: Sequence[Any],
-    window_shape: Sequence[Any],
-    window_strides: Sequence[int],
-    padding: Any,
+    in_shape: Sequence[Any], window_shape: Sequence[Any], window_strides: Sequence[int], padding: Any
 ) -> list[tuple[int, int]]:
     """The (low, high) padding of each axis, from the name of a padding.
 
@@ -55,10 +52,7 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     if not isinstance(padding, PaddingType):
         raise TypeError(f"Unknown padding type: {padding}.")
-    totals = [
-        max((-(-n // s) - 1) * s + k - n, 0)
-        for n, k, s in zip(in_shape, window_shape, window_strides)
-    ]
+    totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in zip(in_shape, window_shape, window_strides)]
     if padding is PaddingType.SAME:
         return [(t // 2, t - t // 2) for t in totals]
     return [(t - t // 2, t // 2) for t in totals]

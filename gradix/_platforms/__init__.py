@@ -53,13 +53,9 @@ def _choices(platform: str, selection: str, jaxlib: tuple[int, ...]) -> tuple[Ch
     return tuple(selected(table.choices, selection, jaxlib)) if table else ()
 
 
-def options_for(
-    platform: str, selection: str, facts, cores: int, jaxlib: tuple[int, ...] = ()
-) -> dict:
+def options_for(platform: str, selection: str, facts, cores: int, jaxlib: tuple[int, ...] = ()) -> dict:
     """The compile options for a program with these facts, as keywords of `xla.options`."""
-    return dict(
-        [c.option for c in _choices(platform, selection, jaxlib) if c.applies(facts, cores)]
-    )
+    return dict([c.option for c in _choices(platform, selection, jaxlib) if c.applies(facts, cores)])
 
 
 def quick_options_for(platform: str, facts) -> dict:

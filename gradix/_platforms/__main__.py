@@ -15,15 +15,12 @@ def rows(platform: str) -> list[tuple[str, ...]]:
         for r in table.rewrites
     ]
     return found + [
-        (c.name, c.kind, f"compiling: {c.option[0]}", ", ".join(c.seen_on), c.evidence)
-        for c in table.choices
+        (c.name, c.kind, f"compiling: {c.option[0]}", ", ".join(c.seen_on), c.evidence) for c in table.choices
     ]
 
 
 def _shown(names: list[str]) -> str:
-    return (
-        ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
-    )
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def listing() -> str:
@@ -35,10 +32,7 @@ def listing() -> str:
             "\n".join(
                 [
                     f"{platform}: {len(lines) - 1}",
-                    *[
-                        "  " + "  ".join([cell.ljust(w) for cell, w in zip(line, widths)]).rstrip()
-                        for line in lines
-                    ],
+                    *["  " + "  ".join([cell.ljust(w) for cell, w in zip(line, widths)]).rstrip() for line in lines],
                 ]
             )
         )

@@ -9,24 +9,8 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, real_dtype
 from gradix._ops.arithmetic import mul_p
 from gradix._ops.complex_parts import neg_p
-from gradix._ops.transcendental import (
-    cbrt_p,
-    exp_p,
-    expm1_p,
-    logistic_p,
-    logistic_slope_p,
-    sqrt_p,
-)
-from gradix._ops.trigonometric import (
-    acos_p,
-    acosh_p,
-    asin_p,
-    asinh_p,
-    atan_p,
-    atanh_p,
-    cosh_p,
-    sinh_p,
-)
+from gradix._ops.transcendental import cbrt_p, exp_p, expm1_p, logistic_p, logistic_slope_p, sqrt_p
+from gradix._ops.trigonometric import acos_p, acosh_p, asin_p, asinh_p, atan_p, atanh_p, cosh_p, sinh_p
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _F64 = np.dtype("float64")
@@ -130,19 +114,8 @@ REWRITES = (
         lambda site: site.out.dtype in FLOAT,
         CORRECTNESS,
     ),
-    Rewrite(
-        "signs_of_float8_nan",
-        (neg_p,),
-        _negated_bits,
-        lambda site: site.out.dtype == _E5M2,
-        CORRECTNESS,
-    ),
+    Rewrite("signs_of_float8_nan", (neg_p,), _negated_bits, lambda site: site.out.dtype == _E5M2, CORRECTNESS),
     Rewrite("signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _is_complex, CORRECTNESS),
     Rewrite("products_with_masks", (mul_p,), _masked, _is_masked, CORRECTNESS),
-    Rewrite(
-        "cube_roots",
-        (cbrt_p,),
-        lambda em, site, x: cube_root(em, site.out, x),
-        kind=CORRECTNESS,
-    ),
+    Rewrite("cube_roots", (cbrt_p,), lambda em, site, x: cube_root(em, site.out, x), kind=CORRECTNESS),
 )

@@ -20,10 +20,7 @@ def _cholesky(em, site, x):
 
 def _triangular_solve(em, site, a, b):
     params = site.params
-    conjugated, transposed = (
-        params["conjugate_a"] and a.aval.dtype in dtypes.COMPLEX,
-        params["transpose_a"],
-    )
+    conjugated, transposed = (params["conjugate_a"] and a.aval.dtype in dtypes.COMPLEX, params["transpose_a"])
     if conjugated and not transposed:
         a = em.lower(conj_p, a.aval, a, input_dtype=a.aval.dtype)
     transpose = "NO_TRANSPOSE" if not transposed else "ADJOINT" if conjugated else "TRANSPOSE"
@@ -34,11 +31,5 @@ def _triangular_solve(em, site, a, b):
 
 REWRITES = (
     Rewrite("cholesky_by_xla", (cholesky_p,), _cholesky, _has_elements, CORRECTNESS),
-    Rewrite(
-        "triangular_solves_by_xla",
-        (triangular_solve_p,),
-        _triangular_solve,
-        _has_elements,
-        CORRECTNESS,
-    ),
+    Rewrite("triangular_solves_by_xla", (triangular_solve_p,), _triangular_solve, _has_elements, CORRECTNESS),
 )

@@ -61,9 +61,7 @@ def _by_digits(em, site, lhs, rhs):
         is_flag = out.dtype in dtypes.BOOL
         return em.convert(found if is_flag else em.convert(found, _SIGNED), out.dtype)
     count, wide = -(-8 * out.dtype.itemsize // _DIGIT), make_aval(out.shape, _WORD)
-    first, second = [
-        [_digit(em, em.convert(x, _WORD), i) for i in range(count)] for x in (lhs, rhs)
-    ]
+    first, second = [[_digit(em, em.convert(x, _WORD), i) for i in range(count)] for x in (lhs, rhs)]
     total = None
     for i, a in enumerate(first):
         for j, b in enumerate(second[: count - i]):
@@ -88,8 +86,6 @@ def _combined(em, name: str, aval, x, y):
 
 
 REWRITES = (
-    Rewrite(
-        "integer_convolutions", (conv_general_dilated_p,), _by_digits, _is_integer, CORRECTNESS
-    ),
+    Rewrite("integer_convolutions", (conv_general_dilated_p,), _by_digits, _is_integer, CORRECTNESS),
     Rewrite("complex_convolutions", (conv_general_dilated_p,), _by_parts, _is_complex, CORRECTNESS),
 )

@@ -32,13 +32,4 @@ def _widened(em, site, x, y):
     return em.convert(site.plain(em, *wide, out=out, preferred_element_type=_SUM), site.out.dtype)
 
 
-REWRITES = (
-    Rewrite(
-        "short_integer_products",
-        (dot_general_p,),
-        _widened,
-        _is_short,
-        CORRECTNESS,
-        ("0.11.2",),
-    ),
-)
+REWRITES = (Rewrite("short_integer_products", (dot_general_p,), _widened, _is_short, CORRECTNESS, ("0.11.2",)),)

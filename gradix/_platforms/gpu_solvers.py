@@ -178,30 +178,12 @@ def _first(em, x, aval):
 
 
 REWRITES = (
-    Rewrite(
-        "permutations_by_gpu",
-        (lu_pivots_to_permutation_p,),
-        _permutation,
-        _has_elements,
-        CORRECTNESS,
-    ),
+    Rewrite("permutations_by_gpu", (lu_pivots_to_permutation_p,), _permutation, _has_elements, CORRECTNESS),
     Rewrite("lu_by_gpu", (lu_p,), _by_solver, _has_elements, CORRECTNESS),
-    Rewrite(
-        "qr_parts_by_gpu",
-        (geqrf_p, householder_product_p),
-        _by_solver,
-        _has_elements,
-        CORRECTNESS,
-    ),
+    Rewrite("qr_parts_by_gpu", (geqrf_p, householder_product_p), _by_solver, _has_elements, CORRECTNESS),
     Rewrite("qr_by_gpu", (qr_p,), _by_solver, _is_plain, CORRECTNESS),
     Rewrite("reflections_by_gpu", (ormqr_p, tridiagonal_p), _by_solver, _has_elements, CORRECTNESS),
-    Rewrite(
-        "tridiagonal_solves_by_gpu",
-        (tridiagonal_solve_p,),
-        _tridiagonal_solve,
-        _is_long,
-        CORRECTNESS,
-    ),
+    Rewrite("tridiagonal_solves_by_gpu", (tridiagonal_solve_p,), _tridiagonal_solve, _is_long, CORRECTNESS),
     Rewrite("eigh_by_gpu", (eigh_p,), _eigh, _has_elements, CORRECTNESS),
     Rewrite("svd_by_gpu", (svd_p,), _svd, _has_elements, CORRECTNESS),
 )

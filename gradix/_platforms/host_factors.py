@@ -29,11 +29,5 @@ def _by_host(em, site, *values):
 
 # After the rows that call a library, which decline what the library does not have.
 REWRITES = (
-    Rewrite(
-        "by_host",
-        (eig_p, schur_p, hessenberg_p, qr_p, tridiagonal_solve_p),
-        _by_host,
-        _has_elements,
-        CORRECTNESS,
-    ),
+    Rewrite("by_host", (eig_p, schur_p, hessenberg_p, qr_p, tridiagonal_solve_p), _by_host, _has_elements, CORRECTNESS),
 )

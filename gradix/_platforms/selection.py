@@ -22,11 +22,7 @@ def split(text: str) -> tuple[str, frozenset[str], frozenset[str]]:
             f"such as 'all,-column_sums' or 'off,+cube_root'; got {text!r}. python -m gradix._platforms "
             "lists the names."
         )
-    return (
-        first,
-        frozenset([p[1:] for p in rest if p[0] == "+"]),
-        frozenset([p[1:] for p in rest if p[0] == "-"]),
-    )
+    return (first, frozenset([p[1:] for p in rest if p[0] == "+"]), frozenset([p[1:] for p in rest if p[0] == "-"]))
 
 
 def selected(records, text: str, jaxlib: tuple[int, ...] = ()) -> list:
@@ -36,10 +32,7 @@ def selected(records, text: str, jaxlib: tuple[int, ...] = ()) -> list:
     return [
         r
         for r in records
-        if r.name in added
-        or (kinds is None or r.kind == kinds)
-        and r.name not in dropped
-        and jaxlib >= r.since
+        if r.name in added or (kinds is None or r.kind == kinds) and r.name not in dropped and jaxlib >= r.since
     ]
 
 

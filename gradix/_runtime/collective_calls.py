@@ -14,9 +14,7 @@ from typing import NamedTuple
 from gradix._base import config
 
 _REMEMBERED = 4096
-_REPORTS_BEFORE_END = (
-    10  # A call is reported after this fraction of the time that ends the process.
-)
+_REPORTS_BEFORE_END = 10  # A call is reported after this fraction of the time that ends the process.
 
 
 class Call(NamedTuple):
@@ -142,9 +140,7 @@ def mismatch(rank: int, others: dict[int, RemoteCall | None]) -> str | None:
     return None
 
 
-def explanation(
-    rank: int, mine: Call, others: dict[int, RemoteCall | None], seconds: float
-) -> tuple[str, bool]:
+def explanation(rank: int, mine: Call, others: dict[int, RemoteCall | None], seconds: float) -> tuple[str, bool]:
     """A text that says why a call does not end, and whether it never will.
 
     A call never ends if another process runs another program instead.
@@ -175,19 +171,11 @@ def explanation(
         f"{mine.number} over several processes"
     )
     if not lines:
-        return (
-            f"{head}. All others are in it too: the network may be slow, or the work large.",
-            False,
-        )
-    return (
-        f"{head}: {'; '.join(lines)}. All processes must call the same programs in the same order.",
-        never,
-    )
+        return (f"{head}. All others are in it too: the network may be slow, or the work large.", False)
+    return (f"{head}: {'; '.join(lines)}. All processes must call the same programs in the same order.", never)
 
 
-def decide(
-    rank: int, others: dict[int, RemoteCall | None], reported: int, now: float
-) -> tuple[str | None, bool]:
+def decide(rank: int, others: dict[int, RemoteCall | None], reported: int, now: float) -> tuple[str | None, bool]:
     """A message about the running call, or None, and whether this process must end.
 
     Args:

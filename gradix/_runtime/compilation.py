@@ -30,9 +30,7 @@ class Saved(NamedTuple):
     options: xla.Options
 
 
-def obtain(
-    module: LoweredModule, name: str, options: xla.Options, on: xla.On = xla.HERE
-) -> Obtained:
+def obtain(module: LoweredModule, name: str, options: xla.Options, on: xla.On = xla.HERE) -> Obtained:
     """The executable of a lowered program.
 
     Args:
@@ -63,11 +61,7 @@ def obtain(
     if found is not None:
         events.tell("load", name, time.perf_counter() - start)
         events.note(
-            "cache",
-            _options.jax_log_compiles,
-            "Persistent compilation cache hit for '%s' with key '%s'.",
-            name,
-            key,
+            "cache", _options.jax_log_compiles, "Persistent compilation cache hit for '%s' with key '%s'.", name, key
         )
     else:
         found = compiled(module, options, on)
@@ -84,9 +78,7 @@ def obtain(
         elif module.host_callbacks:
             told = _told_of_misses()
             told("PERSISTENT COMPILATION CACHE MISS for '%s', which has no key.", name)
-            told(
-                "Not writing persistent cache entry for '%s' because it uses host callbacks.", name
-            )
+            told("Not writing persistent cache entry for '%s' because it uses host callbacks.", name)
         events.tell("compile", name, seconds, why)
     if known is not None:
         _recent.keep(known, found)
@@ -108,9 +100,7 @@ def compiled(module: LoweredModule, options: xla.Options, on: xla.On = xla.HERE)
 
 def loaded(module: LoweredModule, saved: Saved, on: xla.On = xla.HERE) -> xla.Executable:
     """The executable of a lowered program that calls no Python, from its bytes."""
-    return xla.deserialize(
-        saved.code, module.in_avals, module.out_avals, (), saved.options, on, text=module.text
-    )
+    return xla.deserialize(saved.code, module.in_avals, module.out_avals, (), saved.options, on, text=module.text)
 
 
 def code_of(module: LoweredModule, name: str, options: xla.Options) -> bytes:

@@ -34,19 +34,13 @@ _options = config.state
 def _check_directory(name: str, value: Any) -> str | None:
     if value is False:
         return "off"
-    if (
-        value is None
-        or value is True
-        or value == ""
-        or str(value).lower() in ("on", "1", "true", "yes")
-    ):
+    if value is None or value is True or value == "" or str(value).lower() in ("on", "1", "true", "yes"):
         return None
     try:
         return os.fspath(value)
     except TypeError:
         raise ValueError(
-            f"option {name} must be 'off', 'on' or a directory; got {value!r} of type "
-            f"{type(value).__name__}."
+            f"option {name} must be 'off', 'on' or a directory; got {value!r} of type {type(value).__name__}."
         ) from None
 
 
@@ -126,21 +120,13 @@ class Entries:
             raise RuntimeError(f"The compilation cache {self.path} {why}.")
         if not self._complained:
             self._complained = True
-            events.warn(
-                "cache",
-                "The compilation cache %s %s. GRADIX_CACHE=off turns it off.",
-                self.path,
-                why,
-            )
+            events.warn("cache", "The compilation cache %s %s. GRADIX_CACHE=off turns it off.", self.path, why)
 
     def sweep(self, max_bytes: int, max_age: float) -> None:
         """Remove entries not used for `max_age` seconds, and the oldest beyond `max_bytes`."""
         now, kept = time.time(), []
         for entry in os.scandir(self.path):
-            ours, temporary = (
-                entry.name.endswith(_SUFFIX),
-                entry.name.startswith(".") and entry.name.endswith(".tmp"),
-            )
+            ours, temporary = (entry.name.endswith(_SUFFIX), entry.name.startswith(".") and entry.name.endswith(".tmp"))
             if not ours and not temporary:
                 continue
             try:
@@ -189,11 +175,7 @@ def pack(key: str, payload: bytes) -> bytes:
 def unpack(key: str, data: bytes) -> bytes | None:
     """The payload of an entry's file; None unless `pack` made exactly these bytes for this key."""
     view = memoryview(data)
-    if (
-        len(data) < _HEADER
-        or view[:8] != _MAGIC
-        or int.from_bytes(view[8:16], "little") != len(data) - _HEADER
-    ):
+    if len(data) < _HEADER or view[:8] != _MAGIC or int.from_bytes(view[8:16], "little") != len(data) - _HEADER:
         return None
     payload = view[_HEADER:]
     return bytes(payload) if view[16:_HEADER] == _digest(key, payload) else None
@@ -246,11 +228,7 @@ told: set[str] = set()  # what listeners were told once since the last `reset`
 def current() -> Entries | None:
     """The cache that the options select, or None."""
     asked = _options.gradix_cache
-    if (
-        not _options.jax_enable_compilation_cache
-        or limit() == 0
-        or (asked is not None and asked.lower() in _OFF)
-    ):
+    if not _options.jax_enable_compilation_cache or limit() == 0 or (asked is not None and asked.lower() in _OFF):
         return None
     path = asked or _options.jax_compilation_cache_dir or default_directory()
     if path not in _opened:
@@ -301,12 +279,8 @@ def _open(path: str, is_default: bool) -> Entries | None:
     except OSError as error:
         return None if is_default else entries.complain(f"cannot be made ({error})")
     if _is_of_another(found):
-        return entries.complain(
-            "is not used, because it belongs to another user, who could put programs into it"
-        )
+        return entries.complain("is not used, because it belongs to another user, who could put programs into it")
     if _may_others_write(found):
-        return entries.complain(
-            "is not used, because other users can write programs into it; chmod go-w forbids that"
-        )
+        return entries.complain("is not used, because other users can write programs into it; chmod go-w forbids that")
     entries.is_read_only = is_default and not os.access(path, os.W_OK)
     return entries

@@ -136,11 +136,7 @@ def _decide_here(prim, args, params, key):
     host = prim.host
     if host is None:
         if prim.run is not None:
-            out = (
-                _key_flow.run_checked(prim, args, params)
-                if _options.jax_debug_key_reuse
-                else prim.run(args, params)
-            )
+            out = _key_flow.run_checked(prim, args, params) if _options.jax_debug_key_reuse else prim.run(args, params)
             if out is not NotImplemented:
                 if _options.jax_debug_nans or _options.jax_debug_infs:
                     check_floats(prim.name, [x for x in listed(prim, out) if type(x) is ArrayImpl])
@@ -208,12 +204,7 @@ def _decided(prim, args, params, key):
     """The plan of this operation on arrays without a place; None if it has none."""
     try:
         found = _plans.get(key)
-        if (
-            found is None
-            and prim.host is not None
-            and not prim.multiple_results
-            and 0 < len(args) < 4
-        ):
+        if found is None and prim.host is not None and not prim.multiple_results and 0 < len(args) < 4:
             _decide_here(prim, args, params, key)
             found = _plans.pop(key, None)
     except TypeError:
@@ -248,9 +239,7 @@ def _place_of(prim, args, params):
                 if a.aval.place is not None and a.aval.place.is_committed
             ]
             home_of(named, (), prim.name)
-            return next(
-                (p for p in places if p is not None and p.is_committed and not p.is_whole), found
-            )
+            return next((p for p in places if p is not None and p.is_committed and not p.is_whole), found)
         return found
     mesh, device = mesh_to_run_on(), _options.jax_default_device
     if mesh is not None:
@@ -275,10 +264,7 @@ def _placed_program(prim, args, params):
     if program is None:
         closed = single(prim, [within(a) for a in avals], params)
         named = [
-            (
-                f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.plain.str_short()}",
-                a.place.sharding,
-            )
+            (f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.plain.str_short()}", a.place.sharding)
             for i, a in enumerate(avals)
             if a.place is not None and a.place.is_committed
         ]
@@ -296,10 +282,7 @@ def _evaluate_many(prim, args, params, out, mode, checked):
     size = sum([a.size for a in out]) + sum([a.aval.size for a in args])
     if _is_on_device(prim, args, size) if mode == "auto" else mode == "xla":
         return compiled(prim, args, params)
-    host, package = (
-        prim.host,
-        prim.threaded(*[a.aval for a in args], **params) if prim.threaded else None,
-    )
+    host, package = (prim.host, prim.threaded(*[a.aval for a in args], **params) if prim.threaded else None)
     if package is not None:
         host = _threads.on_one_thread(host, package)
     token = _quiet()
@@ -403,9 +386,7 @@ def single(prim, avals, params) -> ClosedJaxpr:
         out = typed_results(prim, avals, params, out)
     outvars = [Var(a) for a in (out if prim.multiple_results else [out])]
     effects = prim.effects(params) if prim.effectful else frozenset()
-    return ClosedJaxpr(
-        Jaxpr([], invars, list(outvars), [JaxprEqn(prim, invars, outvars, params, effects)]), ()
-    )
+    return ClosedJaxpr(Jaxpr([], invars, list(outvars), [JaxprEqn(prim, invars, outvars, params, effects)]), ())
 
 
 def listed(prim, out) -> list:
@@ -426,13 +407,11 @@ def check_floats(name: str, results) -> None:
         wide = value.astype(np.float32) if value.dtype.kind == "V" else value
         if _options.jax_debug_nans and np.isnan(wide).any():
             raise FloatingPointError(
-                f"invalid value (nan) encountered in {name}. "
-                "The option jax_debug_nans asks for this check."
+                f"invalid value (nan) encountered in {name}. The option jax_debug_nans asks for this check."
             )
         if _options.jax_debug_infs and np.isinf(wide).any():
             raise FloatingPointError(
-                f"invalid value (inf) encountered in {name}. "
-                "The option jax_debug_infs asks for this check."
+                f"invalid value (inf) encountered in {name}. The option jax_debug_infs asks for this check."
             )
 
 

@@ -294,9 +294,7 @@ def _keep_equal_ones_of_row(form: _Format, x, out) -> None:
 
 def _order(out, *keys, threads: int = 1) -> None:
     places = None
-    for key in reversed(
-        [half for k in keys for part in _parts(k) for half in _halves(_keys(part))]
-    ):
+    for key in reversed([half for k in keys for part in _parts(k) for half in _halves(_keys(part))]):
         numbers, bits = _with_places(key if places is None else _taken(key, places))
         _put_in_order(numbers, threads)
         order = _places_of(numbers, bits)
@@ -364,9 +362,7 @@ def _not_below_bound(x, k: int) -> np.ndarray | None:
         x = _keys(x, False, False)
     size = n // parts
     is_float = x.dtype.kind == "f"
-    maxima = (np.fmax if is_float else np.maximum).reduce(
-        x[:, : parts * size].reshape(len(x), parts, size), 1
-    )
+    maxima = (np.fmax if is_float else np.maximum).reduce(x[:, : parts * size].reshape(len(x), parts, size), 1)
     # A NaN may have either sign, so it is not a lower bound.
     if is_float and (nans := np.isnan(maxima)).any():
         maxima[nans] = -np.inf

@@ -81,9 +81,7 @@ def _is_large(aval) -> bool:
     return aval.size * aval.dtype.itemsize > _LARGEST
 
 
-def _part_of(
-    closed: ClosedJaxpr, home: Home, ins: Sequence[Sharding], outs: Sequence[Sharding]
-) -> ClosedJaxpr | None:
+def _part_of(closed: ClosedJaxpr, home: Home, ins: Sequence[Sharding], outs: Sequence[Sharding]) -> ClosedJaxpr | None:
     """The program of one device's part, if the whole program determines it; else None."""
     shardings = [*ins, *outs]
     if any(assignment_of(s) != home.devices for s in shardings) or not ins:
@@ -139,21 +137,12 @@ def _elementwise(jaxpr: Jaxpr, ins, outs) -> ClosedJaxpr | None:
             return None
     eqns = [
         JaxprEqn(
-            e.primitive,
-            [within(v) for v in e.invars],
-            [within(v) for v in e.outvars],
-            e.params,
-            e.effects,
-            e.source,
+            e.primitive, [within(v) for v in e.invars], [within(v) for v in e.outvars], e.params, e.effects, e.source
         )
         for e in jaxpr.eqns
     ]
-    return ClosedJaxpr(
-        Jaxpr([], [within(v) for v in jaxpr.invars], [within(v) for v in jaxpr.outvars], eqns)
-    )
+    return ClosedJaxpr(Jaxpr([], [within(v) for v in jaxpr.invars], [within(v) for v in jaxpr.outvars], eqns))
 
 
 def _names_shapes(params: dict) -> bool:
-    return params.get("sharding") is not None or any(
-        k in params for k in ("shape", "out_sharding", "axes", "mesh")
-    )
+    return params.get("sharding") is not None or any(k in params for k in ("shape", "out_sharding", "axes", "mesh"))

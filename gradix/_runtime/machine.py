@@ -33,16 +33,9 @@ config.define("gradix_kept_memory", 1 << 29, _checked)
 def keep_freed_memory() -> None:
     """Let glibc keep up to `gradix_kept_memory` bytes, unless the user has configured it."""
     size = config.state.gradix_kept_memory
-    if (
-        not size
-        or not sys.platform.startswith("linux")
-        or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", "")
-    ):
+    if not size or not sys.platform.startswith("linux") or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return
-    if any(
-        name in os.environ
-        for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "LD_PRELOAD")
-    ):
+    if any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "LD_PRELOAD")):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -253,12 +253,7 @@ def waiting(call: Callable[[list], list]) -> Callable[[list], list]:
 
 
 def runner(
-    call: Callable[[list], list],
-    count: int,
-    pace: Pace | None,
-    *,
-    donates: bool = False,
-    calls_python: bool = False,
+    call: Callable[[list], list], count: int, pace: Pace | None, *, donates: bool = False, calls_python: bool = False
 ) -> Callable[[list], list]:
     """The function of buffers that runs a program in the thread that suits it.
 
@@ -289,9 +284,7 @@ def _aside(call: Callable[[list], list], pace: Pace) -> Callable[[list], list]:
         if not pace.is_long or not apart.is_main_thread():
             return call(buffers)
         buffers = [real(b) for b in buffers]
-        return apart.apart(
-            _within, contextvars.copy_context(), config.trace_context(), timed, buffers
-        )
+        return apart.apart(_within, contextvars.copy_context(), config.trace_context(), timed, buffers)
 
     def timed(buffers: list) -> list:
         start = time.perf_counter()

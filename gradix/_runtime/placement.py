@@ -15,14 +15,7 @@ from gradix._core.divisions import entries, explicit_part, sums
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.mesh import Mesh, mesh_to_run_on
-from gradix._core.named_sharding import (
-    NamedSharding,
-    assignment_of,
-    axes_of,
-    mesh_of_parts,
-    named_as,
-    parts_of,
-)
+from gradix._core.named_sharding import NamedSharding, assignment_of, axes_of, mesh_of_parts, named_as, parts_of
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
 
@@ -83,11 +76,7 @@ def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home |
                 f"{_on(other, devices)}. Put them on the same devices with device_put first."
             )
     mesh = next((m for _, _, m in asked if isinstance(m, Mesh)), None)
-    if (
-        mesh is None
-        and isinstance(context, Mesh)
-        and set(context._flat_devices_tuple) == set(first)
-    ):
+    if mesh is None and isinstance(context, Mesh) and set(context._flat_devices_tuple) == set(first):
         mesh = context
     if mesh is None and len(first) > 1:
         mesh = mesh_of_parts(next(s for _, s in named if assignment_of(s) == first))
@@ -113,20 +102,12 @@ def sides_of(closed: ClosedJaxpr, home: Home, avals, in_shardings, out_shardings
         in_shardings, out_shardings: for each argument and result the user's sharding, or None.
     """
     mesh = home.mesh
-    ins = [
-        w if w is not None else _own(a, home)
-        for w, a in zip(in_shardings or [None] * len(avals), avals)
-    ]
+    ins = [w if w is not None else _own(a, home) for w, a in zip(in_shardings or [None] * len(avals), avals)]
     outs = list(out_shardings or [None] * len(closed.out_avals))
     if mesh is None:
-        outs = [
-            SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs
-        ]
+        outs = [SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs]
     elif mesh.are_all_axes_explicit:
-        outs = [
-            o if o is not None else NamedSharding(mesh, _spec_of(a))
-            for o, a in zip(outs, closed.out_avals)
-        ]
+        outs = [o if o is not None else NamedSharding(mesh, _spec_of(a)) for o, a in zip(outs, closed.out_avals)]
     return Sides(ins, outs)
 
 
@@ -143,10 +124,7 @@ def located_results(out_avals, found, sides: Sides, first: tuple) -> list:
         committed(s if w is not None else _as_typed(_as_given(s, a.ndim, first), a))
         for s, w, a in zip(found, sides.outs, out_avals)
     ]
-    return [
-        located(a.plain, p, division=explicit_part(p.sharding, a.ndim))
-        for a, p in zip(out_avals, places)
-    ]
+    return [located(a.plain, p, division=explicit_part(p.sharding, a.ndim)) for a, p in zip(out_avals, places)]
 
 
 def of_result(place: Placement, ndim: int) -> Placement:
@@ -195,15 +173,11 @@ def _as_typed(chosen: Sharding, aval) -> Sharding:
     spec: Any = chosen.spec  # type: ignore[attr-defined]
     row = [axes_of(p) for p in spec] + [()] * (aval.ndim - len(spec))
     named = {a for part in row for a in part}
-    more = [
-        [a for a in axes_of(e) if mesh.shape.get(a) == 1 and a not in named] for e in entries(aval)
-    ]
+    more = [[a for a in axes_of(e) if mesh.shape.get(a) == 1 and a not in named] for e in entries(aval)]
     if not any(more):
         return chosen
     whole = [(*own, *extra) or None for own, extra in zip(row, more)]
-    return NamedSharding(
-        mesh, PartitionSpec(*whole, unreduced=spec.unreduced, reduced=spec.reduced)
-    )
+    return NamedSharding(mesh, PartitionSpec(*whole, unreduced=spec.unreduced, reduced=spec.reduced))
 
 
 def divisions_of(home: Home, sides: Sides) -> dict[str, Any]:
@@ -222,11 +196,7 @@ def divisions_of(home: Home, sides: Sides) -> dict[str, Any]:
 @functools.lru_cache(None)
 def whole_on(home: Home) -> Sharding:
     """The sharding that puts the whole array on each device."""
-    return (
-        NamedSharding(home.mesh, PartitionSpec())
-        if home.mesh is not None
-        else SingleDeviceSharding(home.devices[0])
-    )
+    return NamedSharding(home.mesh, PartitionSpec()) if home.mesh is not None else SingleDeviceSharding(home.devices[0])
 
 
 xla.on_renewal(whole_on.cache_clear)

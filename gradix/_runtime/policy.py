@@ -21,9 +21,7 @@ def mode_of(context) -> tuple[str, bool, bool]:
     is faster than XLA and needs no compilation (docs/performance.md has the measurements). "host"
     and "xla" override the limit.
     """
-    return _modes.keep(
-        context, (_options.gradix_eager, _options.jax_debug_nans, _options.jax_debug_infs)
-    )
+    return _modes.keep(context, (_options.gradix_eager, _options.jax_debug_nans, _options.jax_debug_infs))
 
 
 def modes() -> dict:

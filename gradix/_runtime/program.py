@@ -200,9 +200,7 @@ class Program:
         if saved is not None:
             self.executable, self.is_loaded = _compilation.loaded(lowered, saved, on), True
         else:
-            options = tuning.options_for(
-                lowered, compiler_options, is_alone=len(on.devices) < 2, is_quick=is_quick
-            )
+            options = tuning.options_for(lowered, compiler_options, is_alone=len(on.devices) < 2, is_quick=is_quick)
             self.executable, self.is_loaded = _compilation.obtain(lowered, name, options, on)
         tuning.tuned(self.executable, lowered)
         self.lowered = lowered
@@ -217,9 +215,7 @@ class Program:
             self.consts = [pending.real(to_device(c)) for c in lowered.const_args]
         else:
             first = placement.first_of(avals, in_shardings, lowered.kept)
-            self.out_avals = placement.located_results(
-                lowered.out_avals, self.executable.out_shardings, sides, first
-            )
+            self.out_avals = placement.located_results(lowered.out_avals, self.executable.out_shardings, sides, first)
             everywhere = placement.whole_on(home)
             self.in_shardings = [s if s is not None else everywhere for s in sides.ins]
             self.consts = [placement.put_on(c, everywhere) for c in lowered.const_args]
@@ -239,8 +235,7 @@ class Program:
     def uncommit(self) -> None:
         """Make the results uncommitted, as results on the default device are."""
         self.out_avals = [
-            located(a.plain, Placement(a.place.sharding, False), division=a.division)
-            for a in self.out_avals
+            located(a.plain, Placement(a.place.sharding, False), division=a.division) for a in self.out_avals
         ]
         self.call = _caller(self)
 
@@ -260,9 +255,7 @@ def _caller(program: Program) -> Callable[[list], list]:
 
             def call_one(args):
                 try:
-                    (out,) = run(
-                        [a._buffer if a._buffer is not None else to_device(a) for a in args]
-                    )
+                    (out,) = run([a._buffer if a._buffer is not None else to_device(a) for a in args])
                 except TypeError:
                     (out,) = (later if pending.settle(args) else run)([a._buffer for a in args])
                 return [ArrayImpl(None, aval, out)]

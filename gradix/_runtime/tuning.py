@@ -65,10 +65,7 @@ def runners(
 
 
 def options_for(
-    module: LoweredModule,
-    compiler_options: dict | None = None,
-    is_alone: bool = True,
-    is_quick: bool = False,
+    module: LoweredModule, compiler_options: dict | None = None, is_alone: bool = True, is_quick: bool = False
 ) -> xla.Options:
     """The compiler options for a program.
 
@@ -78,9 +75,7 @@ def options_for(
         is_alone: whether the program runs on one device. Only some options suit several devices.
         is_quick: whether to compile in the shortest time, for a program that runs more slowly.
     """
-    chosen = _platforms.options_for(
-        module.platform, _options.gradix_rewrites, module.facts, cores(), _JAXLIB
-    )
+    chosen = _platforms.options_for(module.platform, _options.gradix_rewrites, module.facts, cores(), _JAXLIB)
     if not is_alone:
         chosen = {k: v for k, v in chosen.items() if k in ("unroll", "fusion_emitters")}
     if is_quick:

@@ -36,20 +36,11 @@ from gradix._runtime.xla_client import (
     platform_of as platform_of,
     renew as renew,
 )
-from gradix._runtime.xla_options import (
-    Options as Options,
-    options as options,
-    options_key as options_key,
-)
+from gradix._runtime.xla_options import Options as Options, options as options, options_key as options_key
 
 with on_demand(globals()):
-    from gradix._runtime.xla_callbacks import (
-        parse_module as parse_module,
-    )
-    from gradix._runtime.xla_custom_calls import (
-        ensure_lapack as ensure_lapack,
-        register as register,
-    )
+    from gradix._runtime.xla_callbacks import parse_module as parse_module
+    from gradix._runtime.xla_custom_calls import ensure_lapack as ensure_lapack, register as register
     from gradix._runtime.xla_distributed import (
         join_processes as join_processes,
         leave_processes as leave_processes,
@@ -79,6 +70,4 @@ with on_demand(globals()):
         put_sharded as put_sharded,
         run_in_turn as run_in_turn,
     )
-    from gradix._runtime.xla_staging import (
-        staging as staging,
-    )
+    from gradix._runtime.xla_staging import staging as staging

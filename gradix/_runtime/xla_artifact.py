@@ -29,16 +29,12 @@ def serialize(text: str) -> bytes:
     Raises:
         ValueError: the text is not a module, or has operations that are not portable.
     """
-    version = stablehlo.get_version_from_compatibility_requirement(
-        stablehlo.StablehloCompatibilityRequirement.WEEK_4
-    )
+    version = stablehlo.get_version_from_compatibility_requirement(stablehlo.StablehloCompatibilityRequirement.WEEK_4)
     with context():
         # Operations of the dialect sdy are written unchanged, which is called mixed serialization.
         has_shardings = "sdy.mesh" in text
         artifact = bytes(
-            _jax.mlir.serialize_portable_artifact(
-                ir.Module.parse(text), version, use_mixed_serialization=has_shardings
-            )
+            _jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version, use_mixed_serialization=has_shardings)
         )
     trust(digest(artifact))
     return artifact
@@ -155,14 +151,8 @@ class _Part:
             self.ins, self.outs = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
             self.in_attributes = _attributes(main, "arg_attrs", len(self.ins), names)
             self.out_attributes = _attributes(main, "res_attrs", len(self.outs), names)
-            self.partitions = [
-                f"{n} = {held[n]}"
-                for n in ("mhlo.num_partitions", "mhlo.num_replicas")
-                if n in held
-            ]
-        self.texts = [
-            _renamed(t, names).replace("func.func public", "func.func private", 1) for t in texts
-        ]
+            self.partitions = [f"{n} = {held[n]}" for n in ("mhlo.num_partitions", "mhlo.num_replicas") if n in held]
+        self.texts = [_renamed(t, names).replace("func.func public", "func.func private", 1) for t in texts]
         self.main = names[MAIN]
 
 
@@ -256,12 +246,7 @@ def _shape(kind) -> tuple | None:
 
 
 def static_functions(
-    text: str,
-    given: Sequence[int],
-    in_avals,
-    out_avals,
-    unused: Callable[[str], str],
-    check: _Check = None,
+    text: str, given: Sequence[int], in_avals, out_avals, unused: Callable[[str], str], check: _Check = None
 ) -> tuple[str, list[str]]:
     """The functions of a module for arguments of fixed shapes.
 
@@ -291,9 +276,7 @@ def static_functions(
     whole = _renamed(text, {MAIN: _RENAMED}).replace(
         f"func.func public @{_RENAMED}", f"func.func private @{_RENAMED}", 1
     )
-    wrapper = _wrapper(
-        given, [tensor_type(a) for a in in_avals], [tensor_type(a) for a in out_avals], *types
-    )
+    wrapper = _wrapper(given, [tensor_type(a) for a in in_avals], [tensor_type(a) for a in out_avals], *types)
     end = whole.rindex("}")
     whole = whole[:end] + wrapper + whole[end:]
     try:
@@ -309,9 +292,7 @@ def static_functions(
     return _functions(code, unused, check)
 
 
-def open_functions(
-    text: str, unused: Callable[[str], str], check: _Check = None
-) -> tuple[str, list[str], bool]:
+def open_functions(text: str, unused: Callable[[str], str], check: _Check = None) -> tuple[str, list[str], bool]:
     """The functions of a module, whose symbolic shapes are kept.
 
     Returns:
@@ -352,11 +333,7 @@ def _wrapper(given, ins, outs, want_ins, want_outs) -> str:
             lines.append(f"%o{i} = stablehlo.convert %r#{i} : ({have}) -> {want}")
     params = ", ".join([f"%a{i}: {t}" for i, t in enumerate(ins)])
     returned = f"func.return {', '.join(results)} : {', '.join(outs)}" if outs else "func.return"
-    return (
-        f"func.func public @main({params}) -> ({', '.join(outs)}) {{\n"
-        + "\n".join([*lines, returned])
-        + "\n}\n"
-    )
+    return f"func.func public @main({params}) -> ({', '.join(outs)}) {{\n" + "\n".join([*lines, returned]) + "\n}\n"
 
 
 def _functions(code, unused: Callable[[str], str], check: _Check) -> tuple[str, list[str]]:

@@ -26,10 +26,7 @@ class Physical:
 
 
 _physicals: BoundedCache = BoundedCache(1 << 16)
-_ALIASES, _COPIES = (
-    _jax.HostBufferSemantics.ZERO_COPY,
-    _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
-)
+_ALIASES, _COPIES = (_jax.HostBufferSemantics.ZERO_COPY, _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL)
 _SMALL = 1 << 16
 _FEW = 1 << 12
 _ALIGNMENT = 64  # bytes; XLA copies other memory of the host
@@ -78,18 +75,9 @@ def put(array: np.ndarray, aval, device=None, owned: bool = False):
         raise ValueError(
             f"cannot store an array of shape {array.shape} as one of shape {kind.shape}. Reshape it first."
         )
-    share = owned and (
-        array.nbytes < _SMALL or array.__array_interface__["data"][0] % _ALIGNMENT == 0
-    )
+    share = owned and (array.nbytes < _SMALL or array.__array_interface__["data"][0] % _ALIGNMENT == 0)
     return _jax.batched_device_put(
-        kind,
-        where.sharding,
-        [array],
-        where.list,
-        True,
-        False,
-        _ALIASES if share else _COPIES,
-        enable_x64=True,
+        kind, where.sharding, [array], where.list, True, False, _ALIASES if share else _COPIES, enable_x64=True
     )
 
 
@@ -119,8 +107,7 @@ def is_at(buffer, array: np.ndarray) -> bool:
     """
     try:
         return (
-            np.asarray(memoryview(real(buffer))).__array_interface__["data"][0]
-            == array.__array_interface__["data"][0]
+            np.asarray(memoryview(real(buffer))).__array_interface__["data"][0] == array.__array_interface__["data"][0]
         )
     except BufferError:
         return False
@@ -139,11 +126,7 @@ def _get_exotic(buffer) -> np.ndarray:
         return buffer._single_device_array_to_np_array_did_copy()[0]
     bits = _bits(aval.dtype)
     if bits == 8 * aval.dtype.itemsize:
-        array = (
-            _memory(buffer, aval.dtype.itemsize * prod(aval.shape))
-            .view(aval.dtype)
-            .reshape(aval.shape)
-        )
+        array = _memory(buffer, aval.dtype.itemsize * prod(aval.shape)).view(aval.dtype).reshape(aval.shape)
     else:
         array = _unpack(_memory(buffer, -(-prod(aval.shape) * bits // 8)), aval, bits)
     array.setflags(write=False)
@@ -183,11 +166,7 @@ def _unpack(raw: np.ndarray, aval, bits: int) -> np.ndarray:
         return codes.view(aval.dtype).reshape(aval.shape)
     if aval.dtype.name.startswith("int"):
         sign = np.uint8(1 << (bits - 1))
-        return (
-            ((codes ^ sign).view(np.int8) - sign.view(np.int8))
-            .astype(aval.dtype)
-            .reshape(aval.shape)
-        )
+        return ((codes ^ sign).view(np.int8) - sign.view(np.int8)).astype(aval.dtype).reshape(aval.shape)
     return codes.astype(aval.dtype).reshape(aval.shape)
 
 

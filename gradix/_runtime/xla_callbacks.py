@@ -153,9 +153,7 @@ def _context():
 
 def _complete(dialect: str) -> None:
     """Give a dialect's module the names of its extension, which may have imported it half-made."""
-    extension, module = [
-        sys.modules.get(f"jaxlib.mlir.{name}{dialect}") for name in ("_mlir_libs._", "dialects.")
-    ]
+    extension, module = [sys.modules.get(f"jaxlib.mlir.{name}{dialect}") for name in ("_mlir_libs._", "dialects.")]
     if extension is not None and module is not None:
         for key, value in vars(extension).items():
             if not key.startswith("_"):

@@ -164,9 +164,7 @@ def _asked_devices() -> dict[str, int]:
     """The number of CPU devices as an argument of the client: by the option, or by XLA's flag."""
     asked = _options.jax_num_cpu_devices
     if asked is None or asked < 1:
-        found = re.findall(
-            r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", "")
-        )
+        found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
         asked = int(found[-1]) if found else 0
     return {"num_devices": asked} if asked else {}
 
@@ -211,9 +209,7 @@ def _cpu() -> str:
             lines = f.read(1 << 14).decode(errors="replace").split("\n\n", 1)[0].splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
-    return "\n".join(
-        [s for s in lines if s.startswith(("model name", "flags", "Features", "CPU part"))]
-    )
+    return "\n".join([s for s in lines if s.startswith(("model name", "flags", "Features", "CPU part"))])
 
 
 def platform_of(device) -> str:

@@ -25,16 +25,10 @@ _PLATFORMS = {"cpu": "cpu", "gpu": "CUDA", "cuda": "CUDA", "rocm": "ROCM"}
 of_user: set[str] = set()  # the functions that users registered by name
 
 
-def register(
-    name: str, function, platform: str = "cpu", api_version: int = 1, **options: Any
-) -> None:
+def register(name: str, function, platform: str = "cpu", api_version: int = 1, **options: Any) -> None:
     """Register an FFI handler with XLA as `name`: a PyCapsule, or PyCapsules of its stages."""
     xc.register_custom_call_target(
-        name,
-        function,
-        platform=_PLATFORMS.get(platform, platform),
-        api_version=api_version,
-        **options,
+        name, function, platform=_PLATFORMS.get(platform, platform), api_version=api_version, **options
     )
 
 

@@ -83,14 +83,9 @@ def join_processes(
         client.connect()
     watch = Watch(client, process_id, num_processes, heartbeat)
     watch.start()
-    collectives = _jax.make_gloo_tcp_collectives(
-        distributed_client=client, hostname=_own_host(address)
-    )
+    collectives = _jax.make_gloo_tcp_collectives(distributed_client=client, hostname=_own_host(address))
     xla_client.configure(
-        distributed_client=client,
-        node_id=process_id,
-        num_nodes=num_processes,
-        collectives=collectives,
+        distributed_client=client, node_id=process_id, num_nodes=num_processes, collectives=collectives
     )
     return Joined(client, service, watch, shutdown_timeout)
 
@@ -135,9 +130,7 @@ def _own_host(address: str) -> str | None:
     if host in _LOOPBACK:
         return "127.0.0.1"
     try:
-        family, kind, _, _, there = socket.getaddrinfo(
-            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
-        )[0]
+        family, kind, _, _, there = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind) as s:
             s.connect(there)  # This sends nothing, but selects the network interface.
             own = s.getsockname()[0]
@@ -159,9 +152,7 @@ class Watch(threading.Thread):
     def run(self) -> None:
         seen = {i: (None, time.monotonic()) for i in range(self.count) if i != self.rank}
         beat, silent_since, reported = 0, None, 0
-        while not self.stopped.wait(
-            min(self.timeout, _options.gradix_collective_timeout or self.timeout) / 8
-        ):
+        while not self.stopped.wait(min(self.timeout, _options.gradix_collective_timeout or self.timeout) / 8):
             beat += 1
             try:
                 self.client.key_value_set(
@@ -178,11 +169,7 @@ class Watch(threading.Thread):
             for i, (before, since) in seen.items():
                 value = signs.get(f"gradix/alive/{i}")
                 seen[i] = (value, now) if value != before else (before, since)
-            gone = [
-                i
-                for i, (value, since) in seen.items()
-                if now - since > self.timeout and value != _LEFT
-            ]
+            gone = [i for i, (value, since) in seen.items() if now - since > self.timeout and value != _LEFT]
             if gone and not self.stopped.is_set() and not _options.jax_enable_recoverability:
                 self._end(gone, f"no sign of life for {self.timeout:.0f} s")
             others = {i: _remote_call(value) for i, (value, _) in seen.items()}
@@ -236,14 +223,10 @@ def leave_processes(joined: Joined) -> None:
     wrong = None
     # Errors of the service are raised by `shutdown` below.
     with contextlib.suppress(Exception):
-        joined.client.key_value_set(
-            f"gradix/left/{joined.watch.rank}", f"0 {calls.message()}", allow_overwrite=True
-        )
+        joined.client.key_value_set(f"gradix/left/{joined.watch.rank}", f"0 {calls.message()}", allow_overwrite=True)
         joined.client.wait_at_barrier("gradix/left", joined.shutdown_timeout * 1000)
         last = dict(joined.client.key_value_dir_get("gradix/left"))
-        wrong = mismatch(
-            joined.watch.rank, {int(k.rpartition("/")[2]): _remote_call(v) for k, v in last.items()}
-        )
+        wrong = mismatch(joined.watch.rank, {int(k.rpartition("/")[2]): _remote_call(v) for k, v in last.items()})
     joined.watch.leave()
     if joined.watch.preemption is not None:
         joined.watch.preemption.shutdown()

@@ -70,21 +70,11 @@ class _Metadata(ctypes.Structure):
 
 
 class _MetadataQuestion(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("type", c_int),
-        ("next", c_void_p),
-        ("metadata", ctypes.POINTER(_Metadata)),
-    ]
+    _fields_ = [("struct_size", c_size_t), ("type", c_int), ("next", c_void_p), ("metadata", ctypes.POINTER(_Metadata))]
 
 
 class _ErrorDetails(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("extension", c_void_p),
-        ("message", c_char_p),
-        ("code", c_int),
-    ]
+    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("message", c_char_p), ("code", c_int)]
 
 
 _ERROR_MAKER = ctypes.CFUNCTYPE(c_void_p, ctypes.POINTER(_ErrorDetails))
@@ -115,9 +105,7 @@ def _handler(function):
     """The C function that XLA calls to run a Python function."""
 
     def handle(address):
-        (_, extension, api, _, stage, _, _, n, _, operands, _, _, m, _, results) = (
-            _CALL.unpack_from(_MEMORY, address)
-        )
+        (_, extension, api, _, stage, _, _, n, _, operands, _, _, m, _, results) = _CALL.unpack_from(_MEMORY, address)
         if extension and _MetadataQuestion.from_address(extension).type == _METADATA:
             return _describe(extension, api)
         if stage != _EXECUTE:

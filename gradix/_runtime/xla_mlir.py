@@ -49,9 +49,7 @@ def functions(symbol: str, in_avals, out_avals, build: Callable[[Any, list], lis
         module = ir.Module.create()
         outs = [type_of(a) for a in out_avals]
         with ir.InsertionPoint(module.body):
-            function = func.FuncOp(
-                symbol, ([type_of(a) for a in in_avals], outs), visibility="private"
-            )
+            function = func.FuncOp(symbol, ([type_of(a) for a in in_avals], outs), visibility="private")
         block = function.add_entry_block()
         with ir.InsertionPoint(block):
             results = build(module, list(block.arguments))
@@ -73,8 +71,4 @@ def call(module, texts, symbol: str, out_avals, args) -> list:
     for op in list(parsed.body.operations):
         op.detach_from_parent()
         module.body.append(op)
-    return list(
-        func.CallOp(
-            [type_of(a) for a in out_avals], ir.FlatSymbolRefAttr.get(symbol), list(args)
-        ).results
-    )
+    return list(func.CallOp([type_of(a) for a in out_avals], ir.FlatSymbolRefAttr.get(symbol), list(args)).results)

@@ -13,9 +13,7 @@ from gradix._base.lazy import lazy_module
 xc: Any = lazy_module("jaxlib.xla_client")
 SMALL_LOOP_BYTES = 1 << 18
 _dropped: set[str] = set()  # the flags that this version of XLA does not know
-_REFUSED = re.compile(
-    r"No such compile option: '(\w+)'|While setting option (\w+), .* is not a valid"
-)
+_REFUSED = re.compile(r"No such compile option: '(\w+)'|While setting option (\w+), .* is not a valid")
 
 
 class Options(NamedTuple):
@@ -72,9 +70,7 @@ def options(
     )
 
 
-def build(
-    opts: Options, devices: np.ndarray, platform: str = "cpu", chosen: list | None = None
-) -> xc.CompileOptions:
+def build(opts: Options, devices: np.ndarray, platform: str = "cpu", chosen: list | None = None) -> xc.CompileOptions:
     """XLA's option object for a program.
 
     Args:
@@ -94,9 +90,7 @@ def build(
         b.use_spmd_partitioning = b.use_shardy_partitioner = True
         b.allow_spmd_sharding_propagation_to_output = chosen or [True]
     o.env_option_overrides = [
-        (k, v)
-        for k, v in _flags(opts, platform).items()
-        if k not in _dropped or k in dict(opts.overrides)
+        (k, v) for k, v in _flags(opts, platform).items() if k not in _dropped or k in dict(opts.overrides)
     ]
     extra = b"".join([_extra_option(k, v) for k, v in _extras(opts, platform)])
     return xc.CompileOptions.ParseFromString(o.SerializeAsString() + extra) if extra else o
@@ -121,12 +115,8 @@ def _flags(opts: Options, platform: str) -> dict[str, Any]:
             flags["xla_cpu_prefer_vector_width"] = 128
         if opts.small_dots:
             flags["xla_cpu_experimental_ynn_fusion_type"] = ""
-        elif (
-            opts.spread_convolutions
-        ):  # This is the default set of library calls without convolutions.
-            flags["xla_cpu_experimental_ynn_fusion_type"] = (
-                "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"
-            )
+        elif opts.spread_convolutions:  # This is the default set of library calls without convolutions.
+            flags["xla_cpu_experimental_ynn_fusion_type"] = "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"
     if opts.quick:
         flags["xla_backend_optimization_level"] = 0
     return {**flags, **dict(opts.overrides)}

@@ -83,9 +83,7 @@ def _partition(in_shapes, in_shardings, out_shape, out_sharding, number):
             )
         native = [_native(s, a.ndim, asked.devices) for s, a in zip(ins, p.in_avals)]
         wanted = [_native(s, a.ndim, asked.devices) for s, a in zip(results, p.out_avals)]
-        whole = (
-            xc.HloSharding.tuple_sharding(out_shape, wanted) if out_shape.is_tuple() else wanted[0]
-        )
+        whole = xc.HloSharding.tuple_sharding(out_shape, wanted) if out_shape.is_tuple() else wanted[0]
         return text.encode(), native, whole
     except BaseException as error:
         raise RuntimeError(xla_callbacks.failure(error)) from None

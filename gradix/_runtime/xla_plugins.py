@@ -86,8 +86,7 @@ def _of_environment() -> Iterator[Plugin]:
         name, separator, path = part.partition(":")
         if not separator or not name or not path:
             raise RuntimeError(
-                f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be pairs name:path separated by commas; "
-                f"got {part!r}."
+                f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be pairs name:path separated by commas; got {part!r}."
             )
         yield Plugin(name, Path(path))
 
@@ -108,10 +107,7 @@ def _wheel(version: int) -> Plugin | None:
     extension = f"jax_cuda{version}_plugin"
     has_extension = importlib.util.find_spec(extension) is not None
     return Plugin(
-        "cuda",
-        Path(str(wheel.locate_file(files[0]))),
-        extension if has_extension else None,
-        f"{name} {wheel.version}",
+        "cuda", Path(str(wheel.locate_file(files[0]))), extension if has_extension else None, f"{name} {wheel.version}"
     )
 
 
@@ -131,9 +127,7 @@ def wanted(plugins: dict[str, Plugin]) -> list[str]:
     for n in names:
         if n != "cpu" and n not in plugins:
             advice = (
-                "Run pip install gradix[cuda13]"
-                if n == "cuda"
-                else "Name its library in PJRT_NAMES_AND_LIBRARY_PATHS"
+                "Run pip install gradix[cuda13]" if n == "cuda" else "Name its library in PJRT_NAMES_AND_LIBRARY_PATHS"
             )
             raise RuntimeError(
                 f"Unable to initialize backend '{n}': no plug-in for it is installed "
@@ -160,15 +154,9 @@ def start(plugin: Plugin, distributed_client=None, node_id: int = 0, num_nodes: 
         if plugin.extension is not None:
             _load_libraries()
         interface = _load(plugin)
-        client = xc.make_c_api_client(
-            plugin.name, client_options(plugin, node_id, num_nodes), distributed_client
-        )
+        client = xc.make_c_api_client(plugin.name, client_options(plugin, node_id, num_nodes), distributed_client)
     except (_jax.JaxRuntimeError, OSError) as e:
-        wheel = (
-            f" ({plugin.wheel}; it must have the version of jaxlib, which is {_version()})"
-            if plugin.wheel
-            else ""
-        )
+        wheel = f" ({plugin.wheel}; it must have the version of jaxlib, which is {_version()})" if plugin.wheel else ""
         raise RuntimeError(
             f"Unable to initialize backend '{plugin.name}': {str(e).splitlines()[0]} Its library is "
             f"{plugin.library}{wheel}. Set JAX_PLATFORMS=cpu to run without it."
@@ -225,12 +213,8 @@ def libraries() -> list[Path]:
 def register(plugin: Plugin, interface) -> None:
     """Register the functions of the plug-in's extension and of jaxlib's modules with XLA."""
     extension: Any = lazy_module(f"{plugin.extension}.cuda_plugin_extension")
-    xc.register_custom_type_handler(
-        "CUDA", functools.partial(extension.register_custom_type, interface)
-    )
-    xc.register_custom_call_handler(
-        "CUDA", functools.partial(extension.register_custom_call_target, interface)
-    )
+    xc.register_custom_type_handler("CUDA", functools.partial(extension.register_custom_type, interface))
+    xc.register_custom_call_handler("CUDA", functools.partial(extension.register_custom_call_target, interface))
     for name, value in extension.ffi_types().items():
         xc.register_custom_type(name, value, platform="CUDA")
     for name, value in extension.ffi_handlers().items():

@@ -181,13 +181,7 @@ def compile(
             with _answering(partitioners, on):
                 loaded = compile_and_load(text, devices, _options(options, on), functions)
             return Executable(
-                loaded,
-                in_avals,
-                out_avals,
-                on,
-                functions,
-                has_host_kernels=HOST_KERNEL in text,
-                text=text,
+                loaded, in_avals, out_avals, on, functions, has_host_kernels=HOST_KERNEL in text, text=text
             )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
@@ -258,9 +252,7 @@ def deserialize(
     devices, held = _jax.DeviceList(on.devices or (on.first,)), xla_callbacks.held_weakly(functions)
     while True:
         try:
-            loaded = on.first.client.deserialize_executable(
-                blob, devices, _options(options, on), held
-            )
+            loaded = on.first.client.deserialize_executable(blob, devices, _options(options, on), held)
             return Executable(
                 loaded,
                 in_avals,
@@ -345,9 +337,7 @@ def _runner_with_host_kernels(execute: Callable, handlers: list) -> Callable[[li
     return run
 
 
-def _runner_with_callbacks(
-    execute: Callable, handlers: list, functions: Sequence[Callable]
-) -> Callable[[list], list]:
+def _runner_with_callbacks(execute: Callable, handlers: list, functions: Sequence[Callable]) -> Callable[[list], list]:
     """A function that waits for the program, so that it can raise the exception of a callback."""
 
     # XLA holds the functions weakly, so what runs the program must hold them until it has ended.
@@ -388,7 +378,5 @@ _SMALL_LOOP = """module @probe { func.func public @main(%x: tensor<f32>) -> tens
 def honours_small_loops() -> bool:
     """Whether this version of XLA can emit a small loop as one function, found by compiling one."""
     scalar = make_aval((), np.dtype("float32"))
-    compiled = compile(
-        _SMALL_LOOP, [scalar], [scalar], options=xla_options.options(small_loops=True)
-    )
+    compiled = compile(_SMALL_LOOP, [scalar], [scalar], options=xla_options.options(small_loops=True))
     return "xla_cpu_small_call" in compiled.hlo_text()

@@ -45,16 +45,7 @@ class Layout:
         factors: the number of parts along each axis.
     """
 
-    __slots__ = (
-        "sharding",
-        "devices",
-        "local",
-        "native",
-        "coordinates",
-        "factors",
-        "is_single",
-        "own",
-    )
+    __slots__ = ("sharding", "devices", "local", "native", "coordinates", "factors", "is_single", "own")
 
     def __init__(self, sharding: Sharding, ndim: int):
         self.sharding, self.devices = sharding, tuple(assignment_of(sharding))
@@ -69,17 +60,14 @@ class Layout:
         self.native = (
             place(self.devices[0]).sharding
             if self.is_single and not hasattr(sharding, "coordinates")
-            else _Partitioned(
-                _jax.DeviceList(self.devices), op_sharding(self.coordinates, self.factors)
-            )
+            else _Partitioned(_jax.DeviceList(self.devices), op_sharding(self.coordinates, self.factors))
         )
 
     def slices(self, shape) -> list[tuple]:
         """The index of the part of each device of this process, in an array of this shape."""
         part = [n // f for n, f in zip(shape, self.factors)]
         return [
-            tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)])
-            for i in self.own
+            tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)]) for i in self.own
         ]
 
 
@@ -166,11 +154,7 @@ def put_parts(parts: Sequence, kind, where: Layout, is_owned: bool = True):
 
     With `is_owned` nobody will write to the parts, so the buffer may share their memory.
     """
-    semantics = (
-        _jax.HostBufferSemantics.ZERO_COPY
-        if is_owned
-        else _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-    )
+    semantics = _jax.HostBufferSemantics.ZERO_COPY if is_owned else _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
     return _jax.batched_device_put(
         kind, where.native, list(parts), where.local, True, False, semantics, enable_x64=True
     )
@@ -197,17 +181,13 @@ def copied(buffer):
 def join(buffers: Sequence, aval, sharding: Sharding):
     """A buffer over several devices made of buffers on them, in the order of the sharding."""
     where = layout_of(sharding, aval.ndim)
-    return _jax.ArrayImpl(
-        physical(aval), where.native, [*map(real, buffers)], committed=True, _skip_checks=True
-    )
+    return _jax.ArrayImpl(physical(aval), where.native, [*map(real, buffers)], committed=True, _skip_checks=True)
 
 
 def part_of(aval, sharding: Sharding):
     """The physical type of the part on one device."""
     where = layout_of(sharding, aval.ndim)
-    return xla_buffers.Physical(
-        tuple([n // f for n, f in zip(aval.shape, where.factors)]), physical(aval).dtype
-    )
+    return xla_buffers.Physical(tuple([n // f for n, f in zip(aval.shape, where.factors)]), physical(aval).dtype)
 
 
 def parts(buffer) -> list:
@@ -240,10 +220,7 @@ def run_in_turn(parts: Sequence[Executable], results: Sequence[tuple]) -> Callab
 
     def run(buffers):
         rows = zip(*[b._arrays for b in buffers])
-        made = [
-            execute(list(row)).consume_with_handlers(handlers)
-            for (execute, handlers), row in zip(runs, rows)
-        ]
+        made = [execute(list(row)).consume_with_handlers(handlers) for (execute, handlers), row in zip(runs, rows)]
         return [
             _jax.ArrayImpl(kind, native, list(column), committed=True, _skip_checks=True)
             for (kind, native), column in zip(kinds, zip(*made))

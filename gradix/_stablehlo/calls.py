@@ -66,20 +66,12 @@ def custom_call(
         f"has_side_effect = {str(has_side_effect).lower()}"
     ]
     if backend_config is not None:
-        text = (
-            dictionary(backend_config)
-            if isinstance(backend_config, dict)
-            else string(backend_config)
-        )
+        text = dictionary(backend_config) if isinstance(backend_config, dict) else string(backend_config)
         parts.append(f"backend_config = {text}")
-    if not is_refined and any(
-        type(a) is not AbstractToken and SymbolicDim in map(type, a.shape) for a in out_avals
-    ):
+    if not is_refined and any(type(a) is not AbstractToken and SymbolicDim in map(type, a.shape) for a in out_avals):
         n = len(values)
         values = (*values, *[em.sizes(a.shape) for a in out_avals])
-        parts.append(
-            f"indices_of_shape_operands = {i64_tensor(range(n, n + len(out_avals)), (len(out_avals),))}"
-        )
+        parts.append(f"indices_of_shape_operands = {i64_tensor(range(n, n + len(out_avals)), (len(out_avals),))}")
         if operand_layouts is not None:
             operand_layouts = [*operand_layouts, *[(0,)] * len(out_avals)]
     if operand_layouts is not None:
@@ -99,16 +91,10 @@ def custom_call(
 
 def has_host_kernels(em, *avals) -> bool:
     """Whether a program may call NumPy on these types: on the CPU, unless switched off."""
-    return (
-        em.tunes
-        and _options.gradix_host_kernels
-        and all(type(n) is int for a in avals for n in a.shape)
-    )
+    return em.tunes and _options.gradix_host_kernels and all(type(n) is int for a in avals for n in a.shape)
 
 
-def host_kernel(
-    em, name: str, outs: list, *values: Value, aliases: dict | None = None, batch: int = 1
-) -> list[Value]:
+def host_kernel(em, name: str, outs: list, *values: Value, aliases: dict | None = None, batch: int = 1) -> list[Value]:
     """Call a loop of NumPy (`_runtime/host_kernels.py`).
 
     `aliases` lets results reuse operand buffers. The compiler may divide the call over `batch`
@@ -127,12 +113,7 @@ def host_kernel(
 
 
 def callback(
-    em,
-    function: Callable,
-    out_avals,
-    *values: Value,
-    has_side_effect: bool = False,
-    ordered: bool = False,
+    em, function: Callable, out_avals, *values: Value, has_side_effect: bool = False, ordered: bool = False
 ) -> list[Value]:
     """Call a Python function on the host with the operands as NumPy arrays.
 
@@ -144,9 +125,7 @@ def callback(
     is_once = has_side_effect and em.is_divided
     # buffers on a GPU are not in the host's memory
     by_value = is_once or em.platform != "cpu"
-    record = HostCallback(
-        function, tuple(v.aval for v in values), tuple(out_avals), ordered, by_value
-    )
+    record = HostCallback(function, tuple(v.aval for v in values), tuple(out_avals), ordered, by_value)
     em.host_callbacks.append(record)
     platform = "cpu" if em.platform == "cpu" else "gpu"
     target = f"xla_{'ffi' if by_value else 'buffer'}_python_{platform}_callback"

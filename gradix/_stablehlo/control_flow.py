@@ -47,11 +47,7 @@ def _with_sums(em, avals, kept, carry, cond, body) -> tuple:
     def parts(fn):
         return lambda *xs: fn(*_as_parts(em, xs, avals, kept))
 
-    return (
-        _as_whole(em, carry, avals, kept),
-        parts(cond),
-        lambda *xs: _as_whole(em, parts(body)(*xs), avals, kept),
-    )
+    return (_as_whole(em, carry, avals, kept), parts(cond), lambda *xs: _as_whole(em, parts(body)(*xs), avals, kept))
 
 
 def case(em, index: Value, branches, out_avals, ordered: bool = False) -> list[Value]:

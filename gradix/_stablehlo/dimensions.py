@@ -53,10 +53,7 @@ def _operation(em, op: Operation):
     # one, and the divisor is missing in the remainder.
     flag = make_aval((), np.dtype(bool), False)
     other = em.op(
-        "and",
-        flag,
-        em.compare(rest, zero, "NE"),
-        em.compare(em.op("sign", SIZE, rest), em.op("sign", SIZE, y), "NE"),
+        "and", flag, em.compare(rest, zero, "NE"), em.compare(em.op("sign", SIZE, rest), em.op("sign", SIZE, y), "NE")
     )
     if op.name == MOD:
         return em.select(other, em.op("add", SIZE, rest, y), rest)

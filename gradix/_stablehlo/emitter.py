@@ -166,9 +166,7 @@ class Emitter(Writer):
                 found = self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
             if found is NotImplemented:
                 found = (
-                    p.lower(self, outs, *ins, **eqn.params)
-                    if p.lower is not None
-                    else self._expand(p, ins, eqn.params)
+                    p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins, eqn.params)
                 )
             if divides:
                 found = self._divided(found, outvars)
@@ -188,11 +186,7 @@ class Emitter(Writer):
         `primitive.lower(em, ...)` is its rule alone, without rewrites.
         """
         known = self.rewrites[primitive]
-        found = (
-            self._rewritten(known, Site(primitive, out, values, params))
-            if known
-            else NotImplemented
-        )
+        found = self._rewritten(known, Site(primitive, out, values, params)) if known else NotImplemented
         if found is not NotImplemented:
             return found
         if primitive.lower is not None:
@@ -291,16 +285,12 @@ class Emitter(Writer):
         if symbol is None:
             n = len(jaxpr.constvars)
             avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
-            symbol = self.define(
-                name, avals, lambda *xs: self.inline(jaxpr, xs[:n], xs[n:]), ordered
-            )
+            symbol = self.define(name, avals, lambda *xs: self.inline(jaxpr, xs[:n], xs[n:]), ordered)
             self._symbols[key] = symbol
             self._kept.append(jaxpr)
         return symbol
 
-    def define(
-        self, name: str, in_avals, fn: Callable, ordered: bool = False, is_closed: bool = False
-    ) -> str:
+    def define(self, name: str, in_avals, fn: Callable, ordered: bool = False, is_closed: bool = False) -> str:
         """The symbol of a private function whose body `fn` writes from its argument values.
 
         A function that `is_closed` does not take the dimension variables.
@@ -352,9 +342,7 @@ class Emitter(Writer):
         self._names.add(symbol)
         return symbol
 
-    def call(
-        self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False
-    ) -> list[Value]:
+    def call(self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False) -> list[Value]:
         """Call a private function; `attrs=SMALL_CALL` asks XLA:CPU for one native kernel."""
         # The runtime removes SMALL_CALL from the text where XLA refuses the kernel.
         attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"
@@ -366,25 +354,16 @@ class Emitter(Writer):
             values, out_avals = (*values, self.ordering_token()), [*out_avals, TOKEN]
         return self.take_token(self.ops("func.call", out_avals, *values, attrs=attrs), ordered)
 
-    def call_jaxpr(
-        self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False
-    ) -> list[Value]:
+    def call_jaxpr(self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False) -> list[Value]:
         """Call a jaxpr as a private function, written once however often it is called."""
         if self._depth >= _MAX_DEPTH or (self.manual is not None and self.manual.indices):
             # A region for one device's part reads outer values, which a function cannot.
             return self.inline(jaxpr, consts, args, f"jit({name})")
-        consts = [
-            c if type(c) is Value else self.constant(c, v.aval)
-            for v, c in zip(jaxpr.constvars, consts)
-        ]
+        consts = [c if type(c) is Value else self.constant(c, v.aval) for v, c in zip(jaxpr.constvars, consts)]
         symbol = self.function(name, jaxpr, ordered)
-        return self.call(
-            symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered
-        )
+        return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)
 
-    def kernel(
-        self, name: str, out_avals, fn: Callable, *values: Value, whole: bool = False
-    ) -> list[Value]:
+    def kernel(self, name: str, out_avals, fn: Callable, *values: Value, whole: bool = False) -> list[Value]:
         """Write `fn(*values)` as a native function of the CPU, for loops with very short steps.
 
         It may hold no sort, scatter, product of matrices or custom call. XLA makes a function of
@@ -396,9 +375,7 @@ class Emitter(Writer):
             return self.call(symbol, out_avals, *values, attrs=SMALL_CALL)
         # XLA does not split a function over threads if its result is a tuple.
         mark = make_aval((), np.dtype("int32"))
-        symbol = self.define(
-            name, [v.aval for v in values], lambda *xs: [*fn(*xs), self.constant(0, mark)]
-        )
+        symbol = self.define(name, [v.aval for v in values], lambda *xs: [*fn(*xs), self.constant(0, mark)])
         return self.call(symbol, [*out_avals, mark], *values, attrs=WHOLE_CALL)[:-1]
 
     # -- names --------------------------------------------------------------------------------------
@@ -433,14 +410,7 @@ class Emitter(Writer):
         if self.is_divided and len(xs) == 1 and not _is_combined(body, xs[0].aval.dtype):
             xs = [self.gathered(xs[0], axes)]
         region = self.reducer([x.aval.dtype for x in xs], body, [x.aval for x in xs])
-        return self.ops(
-            "reduce",
-            out_avals,
-            *xs,
-            *inits,
-            attrs=f"dimensions = {i64_array(axes)}",
-            regions=(region,),
-        )
+        return self.ops("reduce", out_avals, *xs, *inits, attrs=f"dimensions = {i64_array(axes)}", regions=(region,))
 
     def reducer(self, dtypes, body, reduced=()) -> str:
         """The region of a reduction, window, scatter or all-reduce over operands of these dtypes.
@@ -540,13 +510,9 @@ class Emitter(Writer):
         if self.platform != "cpu" or not self.is_divided or x.aval.ndim < 3:
             return x
         order = range(x.aval.ndim - 1, -1, -1)
-        return self.custom_call(
-            "LayoutConstraint", [x.aval], x, operand_layouts=[order], result_layouts=[order]
-        )[0]
+        return self.custom_call("LayoutConstraint", [x.aval], x, operand_layouts=[order], result_layouts=[order])[0]
 
-    def constrained(
-        self, x: Value, mesh, spec: PartitionSpec, out=None, is_open: bool = False
-    ) -> Value:
+    def constrained(self, x: Value, mesh, spec: PartitionSpec, out=None, is_open: bool = False) -> Value:
         """`x`, divided as a spec says; with `is_open` the compiler may divide it further.
 
         Args:
@@ -635,8 +601,4 @@ def identifier(name: str) -> str:
 
 def _is_combined(body, dtype) -> bool:
     """Whether XLA can combine the results of a reduction on several devices."""
-    return (
-        body in ("add", "multiply", "maximum", "minimum")
-        or body in ("and", "or")
-        and dtype.kind == "b"
-    )
+    return body in ("add", "multiply", "maximum", "minimum") or body in ("and", "or") and dtype.kind == "b"

@@ -89,29 +89,17 @@ class Facts:
     @property
     def largest(self) -> int | None:
         """The elements of the largest array of all; None where one is of unknown size."""
-        return _largest(
-            {*self.arguments, *[v.aval for j in self.programs for e in j.eqns for v in e.outvars]}
-        )
+        return _largest({*self.arguments, *[v.aval for j in self.programs for e in j.eqns for v in e.outvars]})
 
     @property
     def largest_fused(self) -> int | None:
         """The elements of the largest array that a fused operation gives; not of stacks of rows."""
-        return _largest(
-            {
-                v.aval
-                for j in self.programs
-                for e in j.eqns
-                if is_fused(e.primitive)
-                for v in e.outvars
-            }
-        )
+        return _largest({v.aval for j in self.programs for e in j.eqns if is_fused(e.primitive) for v in e.outvars})
 
     @property
     def dtypes(self) -> set:
         """The dtypes of its values."""
-        return {
-            getattr(v.aval, "dtype", None) for j in self.programs for e in j.eqns for v in e.outvars
-        }
+        return {getattr(v.aval, "dtype", None) for j in self.programs for e in j.eqns for v in e.outvars}
 
     @property
     def alike(self) -> int:

@@ -32,9 +32,7 @@ def scalar_text(value, dtype: np.dtype) -> str:
     if kind is int and dtype is _INT32:
         return str(value) if -_LIMIT <= value < _LIMIT else str(np.asarray(value, dtype)[()])
     return _scalar(
-        value
-        if isinstance(value, np.generic) and value.dtype == dtype
-        else np.asarray(value, dtype)[()],
+        value if isinstance(value, np.generic) and value.dtype == dtype else np.asarray(value, dtype)[()],
         element_type(dtype),
     )
 

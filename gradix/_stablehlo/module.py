@@ -110,17 +110,11 @@ def lower_jaxpr(
     )
 
     def main(*args):
-        values, before, args = (
-            args[: len(given)],
-            args[len(given) : len(given) + tokens],
-            args[len(given) + tokens :],
-        )
+        values, before, args = (args[: len(given)], args[len(given) : len(given) + tokens], args[len(given) + tokens :])
         if dimensions is not None:
             dimensions.define(em, values, dict(zip(kept, args[len(hoisted) :])))
         em.join_tokens(before)
-        consts = [
-            None if v not in used else c for v, c in zip(jaxpr.constvars, closed_jaxpr.consts)
-        ]
+        consts = [None if v not in used else c for v, c in zip(jaxpr.constvars, closed_jaxpr.consts)]
         for i, a in zip(hoisted, args):
             consts[i] = a
         results = _inline_used(em, jaxpr, consts, used, dict(zip(kept, args[len(hoisted) :])))
@@ -136,9 +130,7 @@ def lower_jaxpr(
     if tokens:
         result_attrs = {k + tokens: held for k, held in (result_attrs or {}).items()}
         result_attrs.update({k: {"jax.token": True} for k in range(tokens)})
-    lost = _alias(
-        jaxpr, outs, kept, frozenset(donated), attrs, before, is_divided=devices is not None
-    )
+    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, before, is_divided=devices is not None)
     if devices is not None and part_of is None:
         module_attrs = {
             **(module_attrs or {}),
@@ -150,9 +142,7 @@ def lower_jaxpr(
         _annotate(em, attrs, {at[i]: s for i, s in enumerate(in_shardings) if i in at}, args)
         _annotate(em, result_attrs, dict(enumerate(out_shardings, tokens)), outs)
     params = ", ".join([f"{v.name}: {v.type}{_attrs(attrs.get(k))}" for k, v in enumerate(args)])
-    results = ", ".join(
-        [f"{v.type}{_attrs((result_attrs or {}).get(k))}" for k, v in enumerate(outs)]
-    )
+    results = ", ".join([f"{v.type}{_attrs((result_attrs or {}).get(k))}" for k, v in enumerate(outs)])
     returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({", ".join([v.type for v in outs])}) -> ()'
     main_text = f"func.func public @main({params}) -> ({results}) {{\n{text}{text and chr(10)}{returned}\n}}"
     head = f"module @{identifier(name)}"

@@ -32,12 +32,7 @@ class OpenDimensions:
     """
 
     def __init__(self, avals, solver: Solver, variables):
-        places = [
-            Place(i, d)
-            for i, a in enumerate(avals)
-            for d, n in enumerate(a.shape)
-            if type(n) is SymbolicDim
-        ]
+        places = [Place(i, d) for i, a in enumerate(avals) for d, n in enumerate(a.shape) if type(n) is SymbolicDim]
         self.solver = solver
         # variable, axis, its dimension, coefficient
         self.steps: list[tuple[str, Place, SymbolicDim, int]] = []
@@ -59,12 +54,7 @@ class OpenDimensions:
         values = dict(zip(self.given, given))
         sizes = {}
         for name, place, dim, c in self.steps:
-            size = em.op(
-                "get_dimension_size",
-                SIZE,
-                args[place.argument],
-                attrs=f"dimension = {place.axis} : i64",
-            )
+            size = em.op("get_dimension_size", SIZE, args[place.argument], attrs=f"dimension = {place.axis} : i64")
             sizes[place] = size
             rest = size
             if constant := dict(dim.terms).get((), 0):
@@ -74,9 +64,7 @@ class OpenDimensions:
                 _assert(
                     em,
                     em.compare(left, em.constant(0, SIZE), "EQ"),
-                    self._message(
-                        f"Division had remainder {{0}} when computing the value of '{name}'."
-                    ),
+                    self._message(f"Division had remainder {{0}} when computing the value of '{name}'."),
                     left,
                 )
                 rest = em.op("divide", SIZE, rest, em.constant(c, SIZE))
@@ -89,19 +77,13 @@ class OpenDimensions:
             )
         em.variables = dict(sorted(values.items()))
         self._check_others(em, args, sizes)
-        for text, (left, relation, right) in (
-            self.solver.scope.constraints if self.solver.scope is not None else ()
-        ):
-            if {
-                n for side in (left, right) if type(side) is SymbolicDim for n in side.variables()
-            } <= values.keys():
+        for text, (left, relation, right) in self.solver.scope.constraints if self.solver.scope is not None else ():
+            if {n for side in (left, right) if type(side) is SymbolicDim for n in side.variables()} <= values.keys():
                 x, y = em.dimension(left), em.dimension(right)
                 _assert(
                     em,
                     em.compare(x, y, _DIRECTION[relation]),
-                    self._message(
-                        f"The sizes do not satisfy the constraint {text}: its sides are {{0}} and {{1}}."
-                    ),
+                    self._message(f"The sizes do not satisfy the constraint {text}: its sides are {{0}} and {{1}}."),
                     x,
                     y,
                 )
@@ -109,17 +91,12 @@ class OpenDimensions:
     def _check_others(self, em, args: dict, sizes: dict) -> None:
         """Assert the sizes of those axes from which no variable was computed."""
         places = [
-            (i, d)
-            for i, a in enumerate(self.solver.avals)
-            for d, n in enumerate(a.shape)
-            if type(n) is SymbolicDim
+            (i, d) for i, a in enumerate(self.solver.avals) for d, n in enumerate(a.shape) if type(n) is SymbolicDim
         ]
         for (argument, axis), size in zip(places, self.solver.sizes):
             if Place(argument, axis) in sizes or argument not in args:
                 continue
-            actual = em.op(
-                "get_dimension_size", SIZE, args[argument], attrs=f"dimension = {axis} : i64"
-            )
+            actual = em.op("get_dimension_size", SIZE, args[argument], attrs=f"dimension = {axis} : i64")
             expected = em.dimension(size.dim)
             _assert(
                 em,

@@ -66,9 +66,7 @@ class ArrayMapping(tuple):
             if isinstance(d, CompoundFactor):
                 continue
             if not isinstance(d, str):
-                raise ValueError(
-                    f"Each element of ArrayMapping must be a str or CompoundFactor, but got {type(d)}"
-                )
+                raise ValueError(f"Each element of ArrayMapping must be a str or CompoundFactor, but got {type(d)}")
             if _is_group(d):
                 if i:
                     raise ValueError("Ellipsis can only be used at the beginning of a dimension")
@@ -119,21 +117,15 @@ class SdyShardingRule:
         alone, compound = set(), set()
         for mapping in (*operand_mappings, *result_mappings):
             for d in mapping:
-                (compound if isinstance(d, tuple) else alone).update(
-                    d if isinstance(d, tuple) else (d,)
-                )
+                (compound if isinstance(d, tuple) else alone).update(d if isinstance(d, tuple) else (d,))
         self._check_kinds({f for f in alone | compound if not _is_group(f)})
         for f in factor_sizes:
             if f in alone:
-                raise ValueError(
-                    f"Factor {f} represents a whole dimension; do not specify its size"
-                )
+                raise ValueError(f"Factor {f} represents a whole dimension; do not specify its size")
             if f not in compound:
                 raise ValueError(f"Factor {f} is not used in the rule, but size is provided")
         for f in sorted(compound - alone - factor_sizes.keys()):
-            raise ValueError(
-                f"Factor {f} is only used in compound factors; must specify its size, as {f}=8"
-            )
+            raise ValueError(f"Factor {f} is only used in compound factors; must specify its size, as {f}=8")
 
     def _check_kinds(self, names: set) -> None:
         seen: set = set()
@@ -151,17 +143,13 @@ class SdyShardingRule:
                     )
                 if f in seen:
                     raise ValueError(
-                        f"Factor {f} can only be in one of the reduction, need replication, or "
-                        "permutation factor sets."
+                        f"Factor {f} can only be in one of the reduction, need replication, or permutation factor sets."
                     )
                 seen.add(f)
 
     def __repr__(self) -> str:
         kinds = "".join([f" {k}={getattr(self, k)}" for k in _KINDS if getattr(self, k)])
-        return (
-            f"SdyShardingRule({self.operand_mappings}, {self.result_mappings}, "
-            f"{self.factor_sizes}{kinds})"
-        )
+        return f"SdyShardingRule({self.operand_mappings}, {self.result_mappings}, {self.factor_sizes}{kinds})"
 
 
 def str_to_sdy_sharding_rule(
@@ -192,9 +180,7 @@ def str_to_sdy_sharding_rule(
         raise TypeError(f"rule must be a str, but got {type(rule)}")
     sides = rule.split("->")
     if len(sides) != 2:
-        raise ValueError(
-            f"There is no -> in rule: {rule!r}. Write operands, one arrow, results: 'i j -> i'."
-        )
+        raise ValueError(f"There is no -> in rule: {rule!r}. Write operands, one arrow, results: 'i j -> i'.")
     return SdyShardingRule(
         _parsed(sides[0]),
         _parsed(sides[1]),
@@ -217,19 +203,14 @@ def _parsed(text: str) -> tuple[ArrayMapping, ...]:
             raise ValueError(f"Unknown character {other!r} in {text!r}")
         if ellipsis:
             if row or inside is not None:
-                raise ValueError(
-                    f"Ellipsis can only be used at the beginning of a dimension, in {text!r}"
-                )
+                raise ValueError(f"Ellipsis can only be used at the beginning of a dimension, in {text!r}")
             row.append(BATCHING + (ellipsis[3:] or "0"))
         elif name:
             _check_factor(name)
             (row if inside is None else inside).append(name)
         elif mark == "(":
             if inside is not None:
-                raise ValueError(
-                    "Compound factors should be one level, nested brackets are not allowed: "
-                    f"{text!r}"
-                )
+                raise ValueError(f"Compound factors should be one level, nested brackets are not allowed: {text!r}")
             inside = []
         elif mark == ")":
             if inside is None:
@@ -273,17 +254,10 @@ class ShapedRule(NamedTuple):
         for row in (*self.operands, *self.results):
             for f in [f for d in row for f in d]:
                 k = len(letters)
-                letters.setdefault(
-                    f, _LETTERS[k] if k < len(_LETTERS) else f"z_{k - len(_LETTERS) + 1}"
-                )
+                letters.setdefault(f, _LETTERS[k] if k < len(_LETTERS) else f"z_{k - len(_LETTERS) + 1}")
 
         def side(rows) -> str:
-            return ", ".join(
-                [
-                    "[" + ", ".join(["".join([letters[f] for f in d]) for d in row]) + "]"
-                    for row in rows
-                ]
-            )
+            return ", ".join(["[" + ", ".join(["".join([letters[f] for f in d]) for d in row]) + "]" for row in rows])
 
         known = dict(self.sizes)
         sizes = ", ".join([f"{letter}={known[f]}" for f, letter in letters.items()])
@@ -363,9 +337,7 @@ def shaped(rule: SdyShardingRule, operands, results) -> ShapedRule:
 def _rows(what: str, mappings, shapes, groups: dict) -> tuple:
     """The factors of each axis of each array, with groups of leading axes expanded."""
     if len(mappings) != len(shapes):
-        raise ValueError(
-            f"Sharding rule has {len(mappings)} {what}s, but the operation has {len(shapes)} {what}s"
-        )
+        raise ValueError(f"Sharding rule has {len(mappings)} {what}s, but the operation has {len(shapes)} {what}s")
     out = []
     for i, (mapping, shape) in enumerate(zip(mappings, shapes)):
         lead: list = []
@@ -374,9 +346,7 @@ def _rows(what: str, mappings, shapes, groups: dict) -> tuple:
             name, own = own[0], own[1:]
             n = len(shape) - len(own)
             if n >= 0 and groups.setdefault(name, n) != n:
-                raise ValueError(
-                    f"Ellipsis represents different number of leading dimensions {groups[name]} and {n}"
-                )
+                raise ValueError(f"Ellipsis represents different number of leading dimensions {groups[name]} and {n}")
             lead = [(f"{name}.{k}",) for k in range(n)]
         if len(lead) + len(own) != len(shape):
             raise ValueError(

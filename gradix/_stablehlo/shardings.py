@@ -33,9 +33,7 @@ class Meshes:
         if not isinstance(mesh, Mesh) or not self.place:
             return np.arange(mesh.size).reshape(mesh.axis_sizes)
         try:
-            return np.array([self.place[d] for d in mesh._flat_devices_tuple]).reshape(
-                mesh.axis_sizes
-            )
+            return np.array([self.place[d] for d in mesh._flat_devices_tuple]).reshape(mesh.axis_sizes)
         except KeyError:
             raise ValueError(
                 f"a program runs on the devices {[d.id for d in self.devices or ()]}, but a sharding in "
@@ -51,11 +49,7 @@ class Meshes:
             found = self.symbols[key] = f"mesh{len(self.symbols) or ''}"
             axes = ", ".join([f"{string(str(n))}={s}" for n, s in mesh.shape_tuple])
             flat = at.reshape(-1)
-            order = (
-                ""
-                if np.array_equal(flat, np.arange(flat.size))
-                else f", device_ids={flat.tolist()}"
-            )
+            order = "" if np.array_equal(flat, np.arange(flat.size)) else f", device_ids={flat.tolist()}"
             self.lines.append(f"sdy.mesh @{found} = <[{axes}]{order}>")
         return found
 
@@ -89,9 +83,7 @@ class Meshes:
         """The sharding of an argument or result of the program."""
         mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
         if mesh is None or spec is None:
-            raise ValueError(
-                f"a program over several devices takes NamedShardings, got {sharding}."
-            )
+            raise ValueError(f"a program over several devices takes NamedShardings, got {sharding}.")
         return Raw("#sdy.sharding" + self.text(mesh, spec, ndim))
 
 
@@ -139,13 +131,7 @@ def index_along(em, name):
     table = _coordinates(em.meshes.positions(manual.mesh), manual.mesh.axis_names.index(name))
     place = em.op("convert", _INDEX, em.op("partition_id", _PARTITION))
     rows = em.constant(table, make_aval(table.shape, table.dtype))
-    row = em.op(
-        "dynamic_slice",
-        make_aval((1,), table.dtype),
-        rows,
-        place,
-        attrs="slice_sizes = array<i64: 1>",
-    )
+    row = em.op("dynamic_slice", make_aval((1,), table.dtype), rows, place, attrs="slice_sizes = array<i64: 1>")
     return em.op("reshape", _INDEX, row)
 
 

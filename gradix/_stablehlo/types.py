@@ -48,8 +48,7 @@ def element_type(dtype) -> str:
         found = _ELEMENTS.get(storage_dtype(dtype).name)
         if found is None:
             raise TypeError(
-                f"dtype {dtype} has no XLA type. XLA knows {', '.join(_ELEMENTS)}; "
-                "cast with x.astype(...)."
+                f"dtype {dtype} has no XLA type. XLA knows {', '.join(_ELEMENTS)}; cast with x.astype(...)."
             )
         _elements[dtype] = found
     return found
@@ -63,9 +62,7 @@ def tensor_type(aval) -> str:
             found = "!stablehlo.token"
         else:
             _check_size(aval)
-            dims = "".join(
-                [f"{d}x" if isinstance(d, (int, np.integer)) else "?x" for d in aval.shape]
-            )
+            dims = "".join([f"{d}x" if isinstance(d, (int, np.integer)) else "?x" for d in aval.shape])
             found = f"tensor<{dims}{element_type(aval.dtype)}>"
         known_types.keep(aval, found)
     return found

@@ -57,13 +57,7 @@ class Site:
     __slots__ = ("primitive", "out", "values", "params", "eqn", "users")
 
     def __init__(
-        self,
-        primitive,
-        out,
-        values,
-        params: dict[str, Any],
-        eqn: JaxprEqn | None = None,
-        users: Users | None = None,
+        self, primitive, out, values, params: dict[str, Any], eqn: JaxprEqn | None = None, users: Users | None = None
     ):
         self.primitive, self.out, self.values, self.params = primitive, out, values, params
         self.eqn, self.users = eqn, users
@@ -71,10 +65,7 @@ class Site:
     def plain(self, em, *values, out=None, **params):
         """Lower by the operation's own rule, optionally with other values, types or parameters."""
         return self.primitive.lower(
-            em,
-            self.out if out is None else out,
-            *(values or self.values),
-            **{**self.params, **params},
+            em, self.out if out is None else out, *(values or self.values), **{**self.params, **params}
         )
 
     def is_static(self) -> bool:
@@ -84,6 +75,4 @@ class Site:
 
     def reader(self) -> JaxprEqn | None:
         """The equation that reads the single result, if it is the only reader; else None."""
-        return (
-            None if self.eqn is None or self.users is None else self.users.only(self.eqn.outvars[0])
-        )
+        return None if self.eqn is None or self.users is None else self.users.only(self.eqn.outvars[0])

@@ -119,13 +119,9 @@ class Writer:
             opname = "stablehlo." + opname
         middle = f" ({', '.join(regions)})" if regions else ""
         if attrs:
-            self._lines.append(
-                f'%{n} = "{opname}"({names}){middle} {{{attrs}}} : ({types}) -> {t}{self.ending}'
-            )
+            self._lines.append(f'%{n} = "{opname}"({names}){middle} {{{attrs}}} : ({types}) -> {t}{self.ending}')
         else:
-            self._lines.append(
-                f'%{n} = "{opname}"({names}){middle} : ({types}) -> {t}{self.ending}'
-            )
+            self._lines.append(f'%{n} = "{opname}"({names}){middle} : ({types}) -> {t}{self.ending}')
         return Value(f"%{n}", out, t)
 
     def ops(self, opname: str, outs, *values: Value, attrs: str = "", regions=()) -> list[Value]:
@@ -153,9 +149,7 @@ class Writer:
         names = [f"%{n}"] if len(outs) == 1 else [f"%{n}#{i}" for i in range(len(outs))]
         results = types[0] if len(outs) == 1 else f"({', '.join(types)})"
         head = "" if not outs else f"%{n} = " if len(outs) == 1 else f"%{n}:{len(outs)} = "
-        self._lines.append(
-            f"{head}{text} : ({', '.join([v.type for v in values])}) -> {results}{self.ending}"
-        )
+        self._lines.append(f"{head}{text} : ({', '.join([v.type for v in values])}) -> {results}{self.ending}")
         return [Value(name, a, t) for name, a, t in zip(names, outs, types)]
 
     def constant(self, x, aval) -> Value:
@@ -192,12 +186,8 @@ class Writer:
 
     def _scalar(self, x, aval) -> Value:
         if type(aval.size) is not int:
-            return self.broadcast_in_dim(
-                self._scalar(x, make_aval((), aval.dtype, False)), aval, ()
-            )
-        literal = (
-            f"dense<{scalar_text(x, storage_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
-        )
+            return self.broadcast_in_dim(self._scalar(x, make_aval((), aval.dtype, False)), aval, ())
+        literal = f"dense<{scalar_text(x, storage_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
         return self._constant(literal, aval)
 
     def _constant(self, literal: str, aval) -> Value:
@@ -207,9 +197,7 @@ class Writer:
         if found is None or found.aval is not aval:
             if found is None:
                 self._count = n = self._count + 1
-                self._head.append(
-                    f'%{n} = "stablehlo.constant"() {{value = {literal} : {t}}} : () -> {t}'
-                )
+                self._head.append(f'%{n} = "stablehlo.constant"() {{value = {literal} : {t}}} : () -> {t}')
                 found = self._constants[key] = Value(f"%{n}", aval, t)
             else:
                 found = Value(found.name, aval, t)
@@ -256,14 +244,7 @@ class Writer:
             outs = list(fn(*args))
             return args, outs, "\n".join(self._head + self._lines)
         finally:
-            (
-                self._lines,
-                self._broadcast,
-                self._head,
-                self._constants,
-                self._count,
-                self.ending,
-            ) = saved
+            (self._lines, self._broadcast, self._head, self._constants, self._count, self.ending) = saved
 
     # -- sizes --------------------------------------------------------------------------------------
 
@@ -273,11 +254,7 @@ class Writer:
         Raises:
             KeyError: the dimension has a variable that the program does not define.
         """
-        return (
-            dimension_value(self, dim)
-            if type(dim) is SymbolicDim
-            else self.constant(int(dim), SIZE)
-        )
+        return dimension_value(self, dim) if type(dim) is SymbolicDim else self.constant(int(dim), SIZE)
 
     def number(self, n, dtype) -> Value:
         """An integer, or the value of a dimension, as a scalar of a dtype."""
@@ -288,19 +265,12 @@ class Writer:
     def sizes(self, dims) -> Value:
         """A shape, or another list of dimensions, as an int32 vector."""
         if SymbolicDim not in map(type, dims):
-            return self.constant(
-                np.array(dims, np.int32), make_aval((len(dims),), SIZE.dtype, False)
-            )
+            return self.constant(np.array(dims, np.int32), make_aval((len(dims),), SIZE.dtype, False))
         one = make_aval((1,), SIZE.dtype, False)
         parts = [self.op("reshape", one, self.dimension(d)) for d in dims]
         if len(parts) == 1:
             return parts[0]
-        return self.op(
-            "concatenate",
-            make_aval((len(parts),), SIZE.dtype, False),
-            *parts,
-            attrs="dimension = 0 : i64",
-        )
+        return self.op("concatenate", make_aval((len(parts),), SIZE.dtype, False), *parts, attrs="dimension = 0 : i64")
 
     # -- shapes -------------------------------------------------------------------------------------
 
@@ -339,9 +309,7 @@ class Writer:
     def spread(self, x: Value, shape) -> Value:
         """`x`, a scalar or of the rank of `shape`, with its axes of size 1 stretched."""
         dims = range(len(shape)) if x.aval.ndim else ()
-        return self.broadcast_in_dim(
-            x, make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type), dims
-        )
+        return self.broadcast_in_dim(x, make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type), dims)
 
     def reshape(self, x: Value, shape) -> Value:
         out = make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type)
@@ -349,11 +317,7 @@ class Writer:
 
     def reshape_to(self, x: Value, out) -> Value:
         """The same elements as another type of the same storage."""
-        return (
-            self.op("dynamic_reshape", out, x, self.sizes(out.shape))
-            if is_open(out)
-            else self.op("reshape", out, x)
-        )
+        return self.op("dynamic_reshape", out, x, self.sizes(out.shape)) if is_open(out) else self.op("reshape", out, x)
 
     def transpose(self, x: Value, perm) -> Value:
         perm = tuple(perm)
@@ -379,14 +343,7 @@ class Writer:
 
     # -- parts and wholes ---------------------------------------------------------------------------
 
-    def slice(
-        self,
-        x: Value,
-        starts: Sequence,
-        limits: Sequence,
-        strides: Sequence | None = None,
-        out=None,
-    ) -> Value:
+    def slice(self, x: Value, starts: Sequence, limits: Sequence, strides: Sequence | None = None, out=None) -> Value:
         """The elements from `starts` to before `limits` along each axis, in steps of `strides`.
 
         Args:
@@ -399,12 +356,7 @@ class Writer:
         if is_symbolic_shape((*starts, *limits, *strides)):
             # An empty slice backwards may begin behind its limit, which XLA refuses.
             starts = [smaller(a, b) for a, b in zip(starts, limits)]
-            return self.op(
-                "real_dynamic_slice",
-                out,
-                x,
-                *[self.sizes(ends) for ends in (starts, limits, strides)],
-            )
+            return self.op("real_dynamic_slice", out, x, *[self.sizes(ends) for ends in (starts, limits, strides)])
         return self.op(
             "slice",
             out,
@@ -417,9 +369,7 @@ class Writer:
         """The first elements of `x` along its axes."""
         return x if x.aval.shape == tuple(shape) else self.slice(x, (0,) * len(shape), shape)
 
-    def pad(
-        self, x: Value, fill: Value, low: Sequence, high: Sequence, interior: Sequence, out=None
-    ) -> Value:
+    def pad(self, x: Value, fill: Value, low: Sequence, high: Sequence, interior: Sequence, out=None) -> Value:
         """`x` padded by the scalar `fill` before, behind and between elements.
 
         Negative widths crop.
@@ -429,18 +379,11 @@ class Writer:
         """
         if out is None:
             sizes = [
-                n + a + b + (max(n - 1, 0) * s if s else 0)
-                for n, a, b, s in zip(x.aval.shape, low, high, interior)
+                n + a + b + (max(n - 1, 0) * s if s else 0) for n, a, b, s in zip(x.aval.shape, low, high, interior)
             ]
             out = make_aval(tuple(sizes), x.aval.dtype, False)
         if is_symbolic_shape((*low, *high)):
-            return self.op(
-                "dynamic_pad",
-                out,
-                x,
-                fill,
-                *[self.sizes(widths) for widths in (low, high, interior)],
-            )
+            return self.op("dynamic_pad", out, x, fill, *[self.sizes(widths) for widths in (low, high, interior)])
         return self.op(
             "pad",
             out,
@@ -459,11 +402,7 @@ class Writer:
 
     def concatenate(self, xs: Sequence[Value], axis: int, out) -> Value:
         """The concatenation of arrays along an axis; a single array is returned as it is."""
-        return (
-            xs[0]
-            if len(xs) == 1
-            else self.op("concatenate", out, *xs, attrs=f"dimension = {axis} : i64")
-        )
+        return xs[0] if len(xs) == 1 else self.op("concatenate", out, *xs, attrs=f"dimension = {axis} : i64")
 
     def index(self, i: Value, shape: Sequence) -> Value:
         """Indices into axes of these sizes, in a type in which XLA's arithmetic with them is exact."""
@@ -486,26 +425,15 @@ class Writer:
             out = make_aval(tuple(sizes), x.aval.dtype, False)
         starts = self._indices(starts, x.aval.shape)
         if not is_symbolic_shape(sizes):
-            return self.op(
-                "dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(sizes)}"
-            )
+            return self.op("dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(sizes)}")
         vector = make_aval((len(sizes),), SIZE.dtype, False)
         one = make_aval((1,), SIZE.dtype, False)
-        first = self.concatenate(
-            [self.op("reshape", one, self._int32(s)) for s in starts], 0, vector
-        )
+        first = self.concatenate([self.op("reshape", one, self._int32(s)) for s in starts], 0, vector)
         span = self.sizes(sizes)
         last = self.op("subtract", vector, self.sizes(x.aval.shape), span)
-        first = self.op(
-            "clamp", vector, self.constant(np.zeros(len(sizes), np.int32), vector), first, last
-        )
+        first = self.op("clamp", vector, self.constant(np.zeros(len(sizes), np.int32), vector), first, last)
         return self.op(
-            "real_dynamic_slice",
-            out,
-            x,
-            first,
-            self.op("add", vector, first, span),
-            self.constant(1, vector),
+            "real_dynamic_slice", out, x, first, self.op("add", vector, first, span), self.constant(1, vector)
         )
 
     def _int32(self, i: Value) -> Value:
@@ -564,10 +492,4 @@ class Writer:
 
 def compare_kind(dtype) -> str:
     element = element_type(dtype)
-    return (
-        "FLOAT"
-        if element[0] in "fbc"
-        else "UNSIGNED"
-        if element == "i1" or element[0] == "u"
-        else "SIGNED"
-    )
+    return "FLOAT" if element[0] in "fbc" else "UNSIGNED" if element == "i1" or element[0] == "u" else "SIGNED"

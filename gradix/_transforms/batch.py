@@ -160,9 +160,7 @@ def batch(function, axis: AxisData, args, in_axes, named: bool = False) -> tuple
     return [v for v, _ in pairs], [a for _, a in pairs]
 
 
-def batch_jaxpr(
-    closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=None
-) -> tuple[ClosedJaxpr, tuple]:
+def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=None) -> tuple[ClosedJaxpr, tuple]:
     """The mapped program, and the batch axis of each of its results.
 
     `out_axes`, if given, holds the batch axis wanted for each result, or "any" to take it where the
@@ -183,19 +181,13 @@ def batch_jaxpr(
         wanted = out_axes or ("any",) * len(outs)
         for i, w in enumerate(wanted):
             if w != "any" and w is not None:
-                outs[i] = (
-                    to_axis(axis.size, outs[i], None, w)
-                    if axes[i] is None
-                    else move_axis(outs[i], axes[i], w)
-                )
+                outs[i] = to_axis(axis.size, outs[i], None, w) if axes[i] is None else move_axis(outs[i], axes[i], w)
                 axes[i] = w
         got[:] = axes
         return outs
 
     jaxpr, consts = stage(
-        mapped,
-        [insert_axis(v, axis.size, a) for v, a in zip(closed.in_avals, in_axes)],
-        closed.jaxpr.debug_info,
+        mapped, [insert_axis(v, axis.size, a) for v, a in zip(closed.in_avals, in_axes)], closed.jaxpr.debug_info
     )
     found = closed.memo[key] = ClosedJaxpr(jaxpr, consts), tuple(got)
     return found

@@ -6,12 +6,7 @@ import re
 from typing import Any
 
 from gradix._core.aval import ShapedArray
-from gradix._core.dimensions.counts import (
-    CountScope,
-    counts_in,
-    fresh_count,
-    substituted,
-)
+from gradix._core.dimensions.counts import CountScope, counts_in, fresh_count, substituted
 from gradix._core.dimensions.expression import SymbolicDim, has_counts
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, holds
 from gradix._core.trace import state
@@ -154,9 +149,7 @@ class _Renamed:
             )
             for e in jaxpr.eqns
         ]
-        return jaxpr.replace(
-            constvars=constvars, invars=invars, outvars=[read(v) for v in jaxpr.outvars], eqns=eqns
-        )
+        return jaxpr.replace(constvars=constvars, invars=invars, outvars=[read(v) for v in jaxpr.outvars], eqns=eqns)
 
     def value(self, x):
         kind = type(x)
@@ -169,11 +162,7 @@ class _Renamed:
         if isinstance(x, tuple):  # a named tuple
             return kind(*[self.value(v) for v in x])
         if kind is ClosedJaxpr:
-            return (
-                ClosedJaxpr(self.program(x.jaxpr), x.consts)
-                if not free(x.jaxpr).isdisjoint(self.new)
-                else x
-            )
+            return ClosedJaxpr(self.program(x.jaxpr), x.consts) if not free(x.jaxpr).isdisjoint(self.new) else x
         if kind is Jaxpr:
             return self.program(x) if not free(x).isdisjoint(self.new) else x
         if kind is ShapedArray:

@@ -10,19 +10,13 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 _counted = lazy_module("gradix._transforms.counted")
 
 
-def dce_jaxpr(
-    jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False
-) -> tuple[Jaxpr, list[bool]]:
+def dce_jaxpr(jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False) -> tuple[Jaxpr, list[bool]]:
     """The program with only what its used outputs need, and for each input whether it is kept.
 
     Constvars are never dropped here (their values are kept elsewhere); `keep_inputs` keeps all
     inputs.
     """
-    outvars = (
-        jaxpr.outvars
-        if used_outputs is None
-        else [v for v, u in zip(jaxpr.outvars, used_outputs) if u]
-    )
+    outvars = jaxpr.outvars if used_outputs is None else [v for v, u in zip(jaxpr.outvars, used_outputs) if u]
     live = {v for v in outvars if type(v) is not Literal}
     if seen.counts is not None and _counted.defined(jaxpr):
         live.update(_live_counts(jaxpr, outvars))
@@ -37,12 +31,7 @@ def dce_jaxpr(
             live.update([v for v in eqn.invars if type(v) is not Literal])
     eqns.reverse()
     used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
-    if (
-        not changed
-        and len(eqns) == len(jaxpr.eqns)
-        and all(used_inputs)
-        and len(outvars) == len(jaxpr.outvars)
-    ):
+    if not changed and len(eqns) == len(jaxpr.eqns) and all(used_inputs) and len(outvars) == len(jaxpr.outvars):
         return jaxpr, used_inputs
     invars = [v for v, u in zip(jaxpr.invars, used_inputs) if u]
     return Jaxpr(jaxpr.constvars, invars, outvars, eqns, debug_info=jaxpr.debug_info), used_inputs

@@ -19,9 +19,7 @@ def is_suspect(x, divides: bool = False) -> bool:
     """Whether a value, or a tangent it carries, may be infinite or NaN; with `divides`, or zero."""
     kind = type(x)
     if kind is ArrayImpl:
-        return (
-            x.aval.size > _LOOK or not np.isfinite(x.host).all() or (divides and not x.host.all())
-        )
+        return x.aval.size > _LOOK or not np.isfinite(x.host).all() or (divides and not x.host.all())
     if divides:
         return True
     if kind is StagingTracer:

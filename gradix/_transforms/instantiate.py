@@ -66,16 +66,8 @@ class _Instance:
                 continue
             ins = [read(v) for v in eqn.invars]
             outs = [new(v) for v in eqn.outvars]
-            eqns.append(
-                eqn.replace(
-                    invars=ins,
-                    outvars=outs,
-                    params={k: self.value(v) for k, v in eqn.params.items()},
-                )
-            )
-        return jaxpr.replace(
-            constvars=constvars, invars=invars, outvars=[read(v) for v in jaxpr.outvars], eqns=eqns
-        )
+            eqns.append(eqn.replace(invars=ins, outvars=outs, params={k: self.value(v) for k, v in eqn.params.items()}))
+        return jaxpr.replace(constvars=constvars, invars=invars, outvars=[read(v) for v in jaxpr.outvars], eqns=eqns)
 
     def _number(self, dim: SymbolicDim, aval: ShapedArray):
         value = dim.evaluate(self.values)

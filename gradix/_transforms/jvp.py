@@ -89,9 +89,7 @@ class LinearizeTrace(JVPTrace):
         return prim.linearize(primals, tangents, **params)
 
 
-def jvp(
-    function, primals, tangents, trace: JVPTrace | None = None, named: bool = False
-) -> tuple[list, list]:
+def jvp(function, primals, tangents, trace: JVPTrace | None = None, named: bool = False) -> tuple[list, list]:
     """Outputs and output tangents of a function on lists; a tangent of None is zero, in and out.
 
     `named` adds the name of the transformation to the source places of staged equations. It is set
@@ -131,9 +129,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[
     n, out_nonzero = len(nonzero), []
 
     def both(*args):
-        inherit(
-            args, [*closed.jaxpr.invars, *(v for v, nz in zip(closed.jaxpr.invars, nonzero) if nz)]
-        )
+        inherit(args, [*closed.jaxpr.invars, *(v for v, nz in zip(closed.jaxpr.invars, nonzero) if nz)])
         given = iter(args[n:])
         tangents = [next(given) if nz else None for nz in nonzero]
         ys, ts = jvp(lambda *xs: eval_closed(closed, *xs), args[:n], tangents)
@@ -143,9 +139,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[
         return [*ys, *(t for t in ts if t is not None)]
 
     avals = closed.in_avals
-    jaxpr, consts = stage(
-        both, [*avals, *(a for a, nz in zip(avals, nonzero) if nz)], closed.jaxpr.debug_info
-    )
+    jaxpr, consts = stage(both, [*avals, *(a for a, nz in zip(avals, nonzero) if nz)], closed.jaxpr.debug_info)
     result = of_higher_order(ClosedJaxpr(jaxpr, consts), closed), tuple(out_nonzero)
     closed.memo[key] = result
     return result

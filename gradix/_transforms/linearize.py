@@ -20,13 +20,7 @@ from gradix._transforms.finite import is_suspect, mark
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, called
 from gradix._transforms.masked_pull import Masks
 from gradix._transforms.repeats import of_higher_order, share
-from gradix._transforms.staging import (
-    StagingTracer,
-    closed_over,
-    eval_closed,
-    stage,
-    stage_with_refs,
-)
+from gradix._transforms.staging import StagingTracer, closed_over, eval_closed, stage, stage_with_refs
 
 _BOOL = np.dtype(bool)
 _counted = lazy_module("gradix._transforms.counted")
@@ -68,13 +62,7 @@ class LinearProgram:
     __slots__ = ("in_avals", "eqns", "outs", "out_avals", "count", "named")
 
     def __init__(self, in_avals, eqns, outs, out_avals, count, named: bool = False):
-        self.in_avals, self.eqns, self.outs, self.out_avals, self.count = (
-            in_avals,
-            eqns,
-            outs,
-            out_avals,
-            count,
-        )
+        self.in_avals, self.eqns, self.outs, self.out_avals, self.count = (in_avals, eqns, outs, out_avals, count)
         self.named = named
 
     def apply(self, tangents, known=None) -> list:
@@ -179,14 +167,7 @@ class LinearProgram:
         `values` maps the id of a residual to the new value.
         """
         eqns = [
-            TapeEqn(
-                e.primitive,
-                [values.get(id(a), a) for a in e.args],
-                e.params,
-                e.inputs,
-                e.first,
-                e.avals,
-            )
+            TapeEqn(e.primitive, [values.get(id(a), a) for a in e.args], e.params, e.inputs, e.first, e.avals)
             for e in self.eqns
         ]
         return LinearProgram(self.in_avals, eqns, self.outs, self.out_avals, self.count, self.named)
@@ -223,11 +204,7 @@ class Tape(Trace):
         if prim.inlining.on_tapes:
             return eval_closed(params["call_jaxpr"], *args)
         linear = self._linear(prim, args, params)
-        return (
-            self._record(prim, args, params)
-            if linear is None
-            else self._parted(prim, args, params, linear)
-        )
+        return self._record(prim, args, params) if linear is None else self._parted(prim, args, params, linear)
 
     def _record(self, prim, args, params):
         args, inputs = list(args), []
@@ -255,9 +232,7 @@ class Tape(Trace):
         """
         if prim.dependent is None:
             return None
-        linear = prim.dependent(
-            tuple([type(a) is TapeTracer and a._trace is self for a in args]), params, False
-        )
+        linear = prim.dependent(tuple([type(a) is TapeTracer and a._trace is self for a in args]), params, False)
         return None if all(linear) else linear
 
     def _parted(self, prim, args, params, linear):
@@ -266,12 +241,7 @@ class Tape(Trace):
         The jvp of a call returns primals too, and these must not become part of the linear map.
         """
         places = {Var(a.aval): a for a in args}
-        eqn = JaxprEqn(
-            prim,
-            list(places),
-            [Var(a) for a in prim.abstract(*[a.aval for a in args], **params)],
-            params,
-        )
+        eqn = JaxprEqn(prim, list(places), [Var(a) for a in prim.abstract(*[a.aval for a in args], **params)], params)
         outs: dict = {}
         for wanted, run in (([not is_lin for is_lin in linear], bind), (linear, self._record)):
             if any(wanted):
@@ -298,10 +268,7 @@ def linearize(function, primals, active, named: bool = False) -> tuple[list, Lin
     trace.function = function
     share(primals, tape, trace)
     with new_level(tape), new_level(trace):
-        args = [
-            JVPTracer(trace, x, tape.new_input(tangent_aval(x.aval))) if a else x
-            for x, a in zip(primals, active)
-        ]
+        args = [JVPTracer(trace, x, tape.new_input(tangent_aval(x.aval))) if a else x for x, a in zip(primals, active)]
         pairs = [trace.split(o) for o in called(function, args, "jvp", named)]
         ys = [p for p, _ in pairs]
         program = tape.program([t for _, t in pairs], [tangent_aval(y.aval) for y in ys])
@@ -417,17 +384,13 @@ def _closed(ys, program, residuals, places, closing, kept: dict) -> list:
 
     def opened(args):
         closing.define([args[at[id(n)]] for n in closing.values])
-        return [
-            closing.open(a, r.aval.shape) if id(r) in own else a for r, a in zip(residuals, args)
-        ]
+        return [closing.open(a, r.aval.shape) if id(r) in own else a for r, a in zip(residuals, args)]
 
     kept["opened"] = opened
     return [*ys, *[closed[i] for i in fresh]]
 
 
-def transpose_closed(
-    closed: ClosedJaxpr, linear: tuple, args, cts, lives=None
-) -> tuple[list, list]:
+def transpose_closed(closed: ClosedJaxpr, linear: tuple, args, cts, lives=None) -> tuple[list, list]:
     """Cotangents of the inputs marked `linear`, and their masks, as `LinearProgram.transpose_live`.
 
     `args` holds the values of the other inputs; its marked places are not read.
@@ -436,9 +399,7 @@ def transpose_closed(
 
     def function(*tangents):
         given = iter(tangents)
-        return eval_closed(
-            closed, *[next(given) if is_lin else x for x, is_lin in zip(args, linear)]
-        )
+        return eval_closed(closed, *[next(given) if is_lin else x for x, is_lin in zip(args, linear)])
 
     return linear_program(function, avals).transpose_live(cts, lives)
 
@@ -497,9 +458,7 @@ def transpose_with_refs(
 
     ct_avals = [cotangent_aval(a) for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
     mask_avals = [make_aval(s, _BOOL) for s in lives or () if s is not None]
-    jaxpr, consts, refs = stage_with_refs(
-        back, known_avals + ct_avals + mask_avals, closed.jaxpr.debug_info
-    )
+    jaxpr, consts, refs = stage_with_refs(back, known_avals + ct_avals + mask_avals, closed.jaxpr.debug_info)
     found = closed.memo[key] = (
         of_higher_order(without_dead(ClosedJaxpr(jaxpr, consts)), closed),
         list(live),

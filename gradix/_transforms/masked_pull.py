@@ -57,9 +57,7 @@ class Masks:
         if prim.live == "call":
             self._pull_call(e, ct, found, total)
         else:
-            live = joined_all(
-                [f for f, c in zip(found, ct) if c is not None] if prim.multiple_results else found
-            )
+            live = joined_all([f for f, c in zip(found, ct) if c is not None] if prim.multiple_results else found)
             self._pull_operation(e, ct, live, total)
         return True
 

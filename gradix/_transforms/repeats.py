@@ -27,9 +27,7 @@ def key_of(prim, args, params):
     operands = tuple(
         [
             (a.aval, a.host.tobytes())
-            if type(a) is ArrayImpl
-            and not a.aval.shape
-            and not isinstance(a.aval.dtype, ExtendedDType)
+            if type(a) is ArrayImpl and not a.aval.shape and not isinstance(a.aval.dtype, ExtendedDType)
             else id(a)
             for a in args
         ]

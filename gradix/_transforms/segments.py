@@ -117,9 +117,7 @@ class SegmentTrace(StagingTrace):
     the values that later segments may need, whichever branch Python takes.
     """
 
-    def __init__(
-        self, on_decision: Callable[[SegmentTracer, str], Any], debug: DebugInfo = no_debug
-    ):
+    def __init__(self, on_decision: Callable[[SegmentTracer, str], Any], debug: DebugInfo = no_debug):
         super().__init__(debug)
         self.on_decision = on_decision
         self.made: list[weakref.ref] = []
@@ -210,13 +208,8 @@ class SegmentTrace(StagingTrace):
         where = [self._where(v, results) for v in wanted]
         if not results and not any(e.effects for e in self.eqns):
             return {"closed": None, "consts": [], "take": (), "where": where, "recorded": recorded}
-        constvars, values = (
-            [v for v, _ in self.consts.values()],
-            [c for _, c in self.consts.values()],
-        )
-        opened, consts = hoist(
-            Jaxpr(constvars, self.invars, list(results), self.eqns, debug_info=self.debug), values
-        )
+        constvars, values = ([v for v, _ in self.consts.values()], [c for _, c in self.consts.values()])
+        opened, consts = hoist(Jaxpr(constvars, self.invars, list(results), self.eqns, debug_info=self.debug), values)
         pruned, used = dce_jaxpr(opened.jaxpr)
         n = len(consts)
         return {
@@ -231,11 +224,7 @@ class SegmentTrace(StagingTrace):
         if type(v) is Literal:
             return "number", v.val
         position = self.carried_at.get(v)
-        return (
-            ("in", position)
-            if position is not None
-            else ("out", results.setdefault(v, len(results)))
-        )
+        return ("in", position) if position is not None else ("out", results.setdefault(v, len(results)))
 
     def resume(self, numbers: tuple[int, ...]) -> None:
         """Begin the next segment, into which the tracers with these numbers are carried."""

@@ -78,10 +78,7 @@ class StagingTrace(Trace):
         return found[0]
 
     def interpret(self, prim, args, params):
-        invars = [
-            a._var if type(a) is StagingTracer and a._trace is self else self.operand(a)
-            for a in args
-        ]
+        invars = [a._var if type(a) is StagingTracer and a._trace is self else self.operand(a) for a in args]
         out = prim.abstract(*[v.aval for v in invars], **params)
         if seen.meshes and (seen.divisions or state.manual):
             out = typed_results(prim, [v.aval for v in invars], params, out)
@@ -115,9 +112,7 @@ class StagingTrace(Trace):
         where = f"while tracing the function {self.debug.name}"
         where += f" at {self.debug.place}" if self.debug.place else ""
         if not used:
-            return (
-                f"This value became traced {where}; it depends on none of the function's arguments."
-            )
+            return f"This value became traced {where}; it depends on none of the function's arguments."
         values = "the values" if len(used) > 1 else "the value"
         return f"This value became traced {where}. It depends on {values} of {_listed(used)}."
 
@@ -177,9 +172,7 @@ def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
         if local.is_written:
             raise only_returned(local.ref, jaxpr)
     return (
-        jaxpr.replace(
-            constvars=[*jaxpr.constvars, *[r.var for r in refs.values()]], effects=jaxpr.effects
-        ),
+        jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in refs.values()]], effects=jaxpr.effects),
         [*consts, *[r.read() for r in refs]],
     )
 
@@ -205,14 +198,11 @@ def closed_over(closed: ClosedJaxpr, refs: list[tuple[Ref, bool]]) -> ClosedJaxp
             raise only_returned(ref, jaxpr)
     constvars = [*jaxpr.constvars, *jaxpr.invars[n:]]
     return ClosedJaxpr(
-        jaxpr.replace(constvars=constvars, invars=jaxpr.invars[:n]),
-        [*closed.consts, *[ref.read() for ref, _ in refs]],
+        jaxpr.replace(constvars=constvars, invars=jaxpr.invars[:n]), [*closed.consts, *[ref.read() for ref, _ in refs]]
     )
 
 
-def stage_with_refs(
-    function, avals, debug: DebugInfo = no_debug
-) -> tuple[Jaxpr, list, list[LocalRef]]:
+def stage_with_refs(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list, list[LocalRef]]:
     """As `stage`, for a function that may use mutable arrays from outside; also returns their refs.
 
     The jaxpr takes the values of these arrays after its other inputs. After its other results it
@@ -227,9 +217,7 @@ def stage_with_refs(
     return jaxpr, consts, refs
 
 
-def with_refs(
-    jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool = True
-) -> tuple[Jaxpr, list]:
+def with_refs(jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool = True) -> tuple[Jaxpr, list]:
     """Reorder a program of `stage_with_refs`: it takes the values of the refs in `order` first.
 
     It also returns their last values first, unless `give_back` is False. The values that it reads
@@ -293,14 +281,7 @@ def hoist(jaxpr: Jaxpr, consts) -> tuple[ClosedJaxpr, list]:
     """The program with its constants as leading inputs, and those constants."""
     if not consts:
         return ClosedJaxpr(jaxpr, ()), []
-    opened = Jaxpr(
-        [],
-        [*jaxpr.constvars, *jaxpr.invars],
-        jaxpr.outvars,
-        jaxpr.eqns,
-        jaxpr.effects,
-        jaxpr.debug_info,
-    )
+    opened = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
     return ClosedJaxpr(opened, ()), consts
 
 
@@ -330,9 +311,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
 
 def _run(eqns, env: dict) -> None:
     for eqn in eqns:
-        out = bind(
-            eqn.primitive, [v.val if type(v) is Literal else env[v] for v in eqn.invars], eqn.params
-        )
+        out = bind(eqn.primitive, [v.val if type(v) is Literal else env[v] for v in eqn.invars], eqn.params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out))
         else:

@@ -45,9 +45,7 @@ def enable() -> Path:
             "with python -m gradix program.py."
         )
     switch = _switch()
-    switch.write_text(
-        f'import os, sys; os.environ.get("{OFF}") == "0" or sys.path.insert(0, {str(ANSWERS)!r})\n'
-    )
+    switch.write_text(f'import os, sys; os.environ.get("{OFF}") == "0" or sys.path.insert(0, {str(ANSWERS)!r})\n')
     return switch
 
 

@@ -15,15 +15,7 @@ from gradix.compat.internals import is_mapped, lookup, use_of
 from gradix.compat.removed import why_removed
 from gradix.extend import core as extend_core
 
-_ABOUT_THE_MODULE = {
-    "__version__",
-    "__version_info__",
-    "__file__",
-    "__name__",
-    "__path__",
-    "__dict__",
-    "__doc__",
-}
+_ABOUT_THE_MODULE = {"__version__", "__version_info__", "__file__", "__name__", "__path__", "__dict__", "__doc__"}
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception"}
 
 
@@ -44,9 +36,7 @@ class Missing(NamedTuple):
     guarded: bool = False
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.name}: {self.why}" + (
-            " (guarded)" if self.guarded else ""
-        )
+        return f"{self.path}:{self.line}: {self.name}: {self.why}" + (" (guarded)" if self.guarded else "")
 
 
 def why_missing(name: str) -> str | None:
@@ -137,11 +127,7 @@ def check_source(source: str | bytes, path: str = "<string>") -> list[Missing]:
     try:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as e:
-        return [
-            Missing(
-                path, getattr(e, "lineno", None) or 1, "syntax", f"cannot be read as Python: {e}"
-            )
-        ]
+        return [Missing(path, getattr(e, "lineno", None) or 1, "syntax", f"cannot be read as Python: {e}")]
     uses = Uses(path)
     uses.visit(tree)
     return sorted(set(uses.missing), key=lambda m: (m.line, m.name))
@@ -181,9 +167,7 @@ class Uses(ast.NodeVisitor):
         """Note the use of a name `jax...` if gradix lacks it; returns whether gradix has it."""
         why = why_missing(name)
         if why is not None:
-            self.missing.append(
-                Missing(self.path, getattr(node, "lineno", 1), name, why, self.guards > 0)
-            )
+            self.missing.append(Missing(self.path, getattr(node, "lineno", 1), name, why, self.guards > 0))
         return why is None
 
     def visit_Import(self, node: ast.Import) -> None:
@@ -197,9 +181,7 @@ class Uses(ast.NodeVisitor):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         ours = not node.level and (node.module or "").split(".")[0] == "jax"
-        there = ours and (
-            why_missing(node.module or "") is None or self.report(node, node.module or "")
-        )
+        there = ours and (why_missing(node.module or "") is None or self.report(node, node.module or ""))
         for alias in node.names:
             name = f"{node.module}.{alias.name}"
             known = there and alias.name != "*" and self.report(node, name)

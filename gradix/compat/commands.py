@@ -32,9 +32,7 @@ A command, of those below, is taken as a file where there is one of its name."""
 
 def parser() -> argparse.ArgumentParser:
     """The parser of the commands and their options."""
-    top = argparse.ArgumentParser(
-        PROGRAM, description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    top = argparse.ArgumentParser(PROGRAM, description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="version", version=f"gradix {__version__}")
     commands = top.add_subparsers(title="commands", metavar="command", required=True)
 
@@ -50,9 +48,7 @@ def parser() -> argparse.ArgumentParser:
     ]
     programs[2].add_argument("--most", type=int, default=20, metavar="N", help="lines to print")
     programs[2].add_argument("--html", metavar="FILE", help="write the page of the profile")
-    programs[2].add_argument(
-        "--perfetto", metavar="FILE", help="write a timeline for ui.perfetto.dev"
-    )
+    programs[2].add_argument("--perfetto", metavar="FILE", help="write a timeline for ui.perfetto.dev")
     for made in programs:
         made.add_argument("-m", dest="module", action="store_true", help="run a module")
         made.add_argument("program", help="a file, or with -m a module")
@@ -60,16 +56,12 @@ def parser() -> argparse.ArgumentParser:
     about = "list the names of JAX that files use and gradix lacks, without running them"
     checking = add("check", _check, about)
     checking.add_argument("paths", nargs="*", help="files and folders")
-    checking.add_argument(
-        "--fix", action="store_true", help="write what replaces names that JAX has removed"
-    )
+    checking.add_argument("--fix", action="store_true", help="write what replaces names that JAX has removed")
     add("doctor", _doctor, "report what gradix finds on this machine, and whether it works")
     about = "tell of the compiled programs on disk, or delete them"
     add("cache", _cache, about).add_argument("what", choices=("info", "clear"))
     about = "list the options, with their values and where these come from"
-    add("config", _config, about).add_argument(
-        "names", nargs="*", help="the options; by default all"
-    )
+    add("config", _config, about).add_argument("names", nargs="*", help="the options; by default all")
     about = "make `import jax` give gradix in every program of this virtual environment"
     add("enable", _enable, about)
     add("disable", _disable, "undo `enable`")
@@ -130,9 +122,7 @@ def _check(given: argparse.Namespace) -> int:
     for use in found:
         print(use)
     certain = sum(not use.guarded for use in found)
-    print(
-        f"{certain} uses of names that gradix lacks, and {len(found) - certain} in code that expects it"
-    )
+    print(f"{certain} uses of names that gradix lacks, and {len(found) - certain} in code that expects it")
     return 1 if certain else 0
 
 
@@ -154,9 +144,7 @@ def _cache(given: argparse.Namespace) -> int:
             path.unlink(missing_ok=True)
         print(f"deleted {len(files)} programs, {shown_bytes(nbytes)}, from {entries.path}")
     else:
-        print(
-            f"{len(files)} programs, {shown_bytes(nbytes)} of at most {shown_bytes(disk_cache.limit())}"
-        )
+        print(f"{len(files)} programs, {shown_bytes(nbytes)} of at most {shown_bytes(disk_cache.limit())}")
         print(f"in {entries.path}")
     return 0
 

@@ -31,11 +31,7 @@ def report() -> Iterator[str]:
         yield f"  {name} {_version(name)}"
     if answering.is_enabled():
         yield f"import jax gives gradix in every program of {sys.prefix} (python -m gradix disable undoes it)"
-    yield from (
-        f"  {name}={value}"
-        for name, value in sorted(os.environ.items())
-        if name.startswith(_SETTINGS)
-    )
+    yield from (f"  {name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS))
     yield f"devices: {', '.join(map(str, gradix.devices()))} (default platform {gradix.default_backend()})"
     kept = disk_cache.current()
     yield f"compiled programs are kept in: {kept.path + kept.is_read_only * ' (read only)' if kept else 'no folder'}"

@@ -17,25 +17,18 @@ class Absent(NamedTuple):
 
 
 MODULES = {
-    "experimental.pallas.ops": Absent(
-        "keras, flax", "has further kernels for TPUs and GPUs, such as sparse attention"
-    ),
+    "experimental.pallas.ops": Absent("keras, flax", "has further kernels for TPUs and GPUs, such as sparse attention"),
     "experimental.fused": Absent(
-        "nobody known",
-        "fuses a function into one kernel of an accelerator, and has no rule for CPUs",
+        "nobody known", "fuses a function into one kernel of an accelerator, and has no rule for CPUs"
     ),
-    "experimental.colocated_python": Absent(
-        "orbax-checkpoint", "runs Python on the hosts of remote devices"
-    ),
+    "experimental.colocated_python": Absent("orbax-checkpoint", "runs Python on the hosts of remote devices"),
     "extend.ifrt_programs": Absent("orbax-checkpoint", "builds programs for remote clusters"),
 }
 
 
 def find(name: str) -> Absent | None:
     """The row of the table for a module or a name below it, given without `jax.`; None if none."""
-    return next(
-        (row for module, row in MODULES.items() if f"{name}.".startswith(f"{module}.")), None
-    )
+    return next((row for module, row in MODULES.items() if f"{name}.".startswith(f"{module}.")), None)
 
 
 class AbsentModule(ModuleType):

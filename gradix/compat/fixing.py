@@ -64,11 +64,7 @@ class _Fixes(Uses):
     def _in_scope(self, name: str) -> str | None:
         """A dotted name as this place of the file can write it."""
         known = {key: there for scope in self.scopes for key, there in scope.items()}
-        fits = [
-            (there, key)
-            for key, there in known.items()
-            if there and f"{name}.".startswith(f"{there}.")
-        ]
+        fits = [(there, key) for key, there in known.items() if there and f"{name}.".startswith(f"{there}.")]
         if not fits:
             return None
         there, key = max(fits, key=lambda pair: len(pair[0]))

@@ -17,18 +17,12 @@ from gradix._runtime.xla import jaxlib_version
 from gradix.compat import internal_members
 from gradix.compat.removed import why_removed
 
-_elsewhere, _internals = (
-    lazy_module("gradix.compat.elsewhere"),
-    lazy_module("gradix.compat.internals"),
-)
+_elsewhere, _internals = (lazy_module("gradix.compat.elsewhere"), lazy_module("gradix.compat.internals"))
 
 JAX_VERSION = "0.10.2"  # the JAX whose interface gradix offers
 _JAX, _OURS = "jax", "gradix"
 _SOURCE, _ADAPTERS = "jax._src", "gradix.compat.internals"
-_INTERNAL = (
-    "is internal to JAX, and gradix does not have it. Public names are in jax, jax.extend and "
-    "jax.interpreters"
-)
+_INTERNAL = "is internal to JAX, and gradix does not have it. Public names are in jax, jax.extend and jax.interpreters"
 
 
 class _JaxModule(ModuleType):
@@ -71,11 +65,7 @@ class _Distribution(importlib.metadata.Distribution):
     """The distribution `jax` for `importlib.metadata`, which is in no record of packages."""
 
     def read_text(self, filename) -> str | None:
-        return (
-            f"Metadata-Version: 2.1\nName: {_JAX}\nVersion: {JAX_VERSION}\n"
-            if filename == "METADATA"
-            else None
-        )
+        return f"Metadata-Version: 2.1\nName: {_JAX}\nVersion: {JAX_VERSION}\n" if filename == "METADATA" else None
 
     def locate_file(self, path):
         return Path(sys.modules[_OURS].__file__ or "").parent / path
@@ -100,9 +90,7 @@ class _Finder:
         except ModuleNotFoundError as e:
             if e.name is None or not (ours + ".").startswith(e.name + "."):
                 raise
-            why = why_removed(name[len(_JAX) + 1 :]) or (
-                f"gradix, which replaces jax here, has no {ours}"
-            )
+            why = why_removed(name[len(_JAX) + 1 :]) or (f"gradix, which replaces jax here, has no {ours}")
             raise ModuleNotFoundError(f"No module named {name!r}: {why}.", name=name) from None
         return _found(name, module)
 
@@ -111,9 +99,7 @@ def _internal(name: str) -> ModuleSpec:
     """The spec of the adapter for an internal module of JAX."""
     area = name[len(_SOURCE) + 1 :]
     if area and not _internals.is_mapped(area):
-        raise ModuleNotFoundError(
-            f"No module named {name!r}. {_internals.explanation(area)}", name=name
-        )
+        raise ModuleNotFoundError(f"No module named {name!r}. {_internals.explanation(area)}", name=name)
     if area in _internals.AREAS and _internals.AREAS[area].code:
         return _found(name, importlib.import_module(f"{_ADAPTERS}.{area}"))
     return _made(name, _internals.InternalModule(name, area))
@@ -140,11 +126,7 @@ class _FinderOfAbsent:
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
         absent = _elsewhere.find(name[len(_OURS) + 1 :]) if name.startswith(_OURS + ".") else None
-        return (
-            _made(name, _elsewhere.AbsentModule(_JAX + name[len(_OURS) :], absent))
-            if absent
-            else None
-        )
+        return _made(name, _elsewhere.AbsentModule(_JAX + name[len(_OURS) :], absent)) if absent else None
 
 
 # Libraries expect these modules in sys.modules after `import jax` alone.
@@ -186,13 +168,9 @@ def install_as_jax() -> None:
     ours = sys.modules[_OURS]
     module, version = _JaxModule(_JAX, ours.__doc__), ModuleType("jax.version")
     for m in (module, version):
-        m.__dict__.update(
-            __version__=JAX_VERSION, __version_info__=tuple(map(int, JAX_VERSION.split(".")))
-        )
+        m.__dict__.update(__version__=JAX_VERSION, __version_info__=tuple(map(int, JAX_VERSION.split("."))))
     spec = ModuleSpec(_JAX, None, origin=ours.__file__, is_package=True)
-    module.__dict__.update(
-        version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec
-    )
+    module.__dict__.update(version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec)
     lib = ModuleType("jax.lib", "The module `jax.lib`, which has the version of jaxlib.")
     lib.__dict__.update(__version__=jaxlib_version, __path__=[])
     lib.__spec__ = ModuleSpec("jax.lib", None, is_package=True)

@@ -48,11 +48,7 @@ def _of_keys(name: str, member: Any) -> property:
 
 def _generator(keys: ArrayImpl):
     """The generator of the keys, as `extend.random` has it."""
-    built_in = (
-        extend.threefry_prng_impl,
-        extend.rbg_prng_impl,
-        extend.unsafe_rbg_prng_impl,
-    )
+    built_in = (extend.threefry_prng_impl, extend.rbg_prng_impl, extend.unsafe_rbg_prng_impl)
     own = {impl.key_dtype: impl for impl in built_in}
     return own.get(keys.aval.dtype) or random.key_impl(keys)
 
@@ -67,10 +63,7 @@ MEMBERS: dict[type, dict[str, Any]] = {
         "_base_array": _of_keys("_base_array", lambda keys: random.key_data(keys)),
         "_impl": _of_keys("_impl", _generator),
     },
-    SymbolicDim: {
-        "_get_vars": SymbolicDim.variables,
-        "_evaluate": SymbolicDim.evaluate,
-    },
+    SymbolicDim: {"_get_vars": SymbolicDim.variables, "_evaluate": SymbolicDim.evaluate},
 }
 
 

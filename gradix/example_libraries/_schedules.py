@@ -38,10 +38,7 @@ def exponential_decay(
 
 
 def inverse_time_decay(
-    step_size: float | Callable[[Any], Any],
-    decay_steps: Any,
-    decay_rate: Any,
-    staircase: Any = False,
+    step_size: float | Callable[[Any], Any], decay_steps: Any, decay_rate: Any, staircase: Any = False
 ) -> Callable[[Any], Any]:
     """The schedule `step_size / (1 + decay_rate * i / decay_steps)` of the step i.
 
@@ -60,10 +57,7 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    step_size: float | Callable[[Any], Any],
-    decay_steps: Any,
-    final_step_size: Any,
-    power: Any = 1.0,
+    step_size: float | Callable[[Any], Any], decay_steps: Any, final_step_size: Any, power: Any = 1.0
 ) -> Callable[[Any], Any]:
     """A schedule from `step_size` to `final_step_size`, as `(1 - i / decay_steps) ** power` falls.
 

@@ -104,9 +104,7 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
         def init_fn(params) -> OptimizerState:
             leaves, tree = _flatten(params)
             pairs = [_flatten(init(x)) for x in leaves]
-            return OptimizerState(
-                [states for states, _ in pairs], tree, tuple([t for _, t in pairs])
-            )
+            return OptimizerState([states for states, _ in pairs], tree, tuple([t for _, t in pairs]))
 
         def update_fn(i, grads, state: OptimizerState) -> OptimizerState:
             leaves, tree = _flatten(grads)
@@ -128,8 +126,7 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
 
         def params_fn(state: OptimizerState) -> Any:
             return _unflatten(
-                state.tree_def,
-                [get(_unflatten(t, s)) for t, s in zip(state.subtree_defs, state.packed_state)],
+                state.tree_def, [get(_unflatten(t, s)) for t, s in zip(state.subtree_defs, state.packed_state)]
             )
 
         return Optimizer(init_fn, update_fn, params_fn)
@@ -280,9 +277,7 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(
-    step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
-) -> Any:
+def adam(step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
     """Adam (Kingma and Ba, 2014).
 
     Args:
@@ -310,9 +305,7 @@ def adam(
 
 
 @optimizer
-def adamax(
-    step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
-) -> Any:
+def adamax(step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
     """Adamax (Kingma and Ba, 2014): Adam with the largest gradient instead of the mean square.
 
     Args:
@@ -332,11 +325,7 @@ def adamax(
         x, mean, largest = state
         mean = (1 - b1) * g + b1 * mean
         largest = jnp.maximum(b2 * largest, jnp.abs(g))
-        return (
-            x - (rate(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))) * mean / (largest + eps),
-            mean,
-            largest,
-        )
+        return (x - (rate(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))) * mean / (largest + eps), mean, largest)
 
     return _with_two_zeros, update, _first
 
@@ -362,10 +351,7 @@ def sm3(step_size: float | Callable[[Any], Any], momentum: Any = 0.9) -> Any:
 
     def update(i, g, state):
         x, velocity, covers = state
-        along = [
-            v.reshape([-1 if k == axis else 1 for k in range(x.ndim)])
-            for axis, v in enumerate(covers)
-        ]
+        along = [v.reshape([-1 if k == axis else 1 for k in range(x.ndim)]) for axis, v in enumerate(covers)]
         bound = functools.reduce(jnp.minimum, along) + jnp.square(g)
         scaled = jnp.where(bound > 0, g / jnp.sqrt(jnp.where(bound > 0, bound, 1)), 0)
         velocity = (1 - momentum) * scaled + momentum * velocity

@@ -54,10 +54,7 @@ def Dense(out_dim: int, W_init: Any = _WEIGHTS, b_init: Any = _BIAS) -> Layer:
 
     def init_fun(rng, input_shape):
         k1, k2 = random.split(rng)
-        return (*input_shape[:-1], out_dim), (
-            W_init(k1, (input_shape[-1], out_dim)),
-            b_init(k2, (out_dim,)),
-        )
+        return (*input_shape[:-1], out_dim), (W_init(k1, (input_shape[-1], out_dim)), b_init(k2, (out_dim,)))
 
     def apply_fun(params, inputs, **kwargs):
         weights, bias = params
@@ -97,14 +94,7 @@ def GeneralConv(
         (1, 4, 4, 3)
     """
     return _convolution(
-        dimension_numbers,
-        out_chan,
-        filter_shape,
-        strides,
-        padding,
-        W_init,
-        b_init=b_init,
-        run=lax.conv_general_dilated,
+        dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init=b_init, run=lax.conv_general_dilated
     )
 
 
@@ -124,20 +114,11 @@ def GeneralConvTranspose(
         (1, 6, 6, 3)
     """
     return _convolution(
-        dimension_numbers,
-        out_chan,
-        filter_shape,
-        strides,
-        padding,
-        W_init,
-        b_init=b_init,
-        run=lax.conv_transpose,
+        dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init=b_init, run=lax.conv_transpose
     )
 
 
-def _convolution(
-    layouts, out_chan, filter_shape, strides, padding, W_init, *, b_init, run
-) -> Layer:
+def _convolution(layouts, out_chan, filter_shape, strides, padding, W_init, *, b_init, run) -> Layer:
     lhs, rhs, out = layouts
     strides = strides or (1,) * len(filter_shape)
     W_init = W_init or glorot(rhs.index("I"), rhs.index("O"))
@@ -148,10 +129,7 @@ def _convolution(
     def init_fun(rng, input_shape):
         sizes = iter(filter_shape)
         kernel = tuple(
-            [
-                out_chan if c == "O" else input_shape[lhs.index("C")] if c == "I" else next(sizes)
-                for c in rhs
-            ]
+            [out_chan if c == "O" else input_shape[lhs.index("C")] if c == "I" else next(sizes) for c in rhs]
         )
         bias = tuple([out_chan if c == "C" else 1 for c in out])
         k1, k2 = random.split(rng)
@@ -159,9 +137,7 @@ def _convolution(
         batch = lhs.index("N")
         known = tuple([1 if i == batch and n < 0 else n for i, n in enumerate(input_shape)])
         shape = _shape_of(lambda x: convolve(x, weights), known, weights.dtype)
-        shape = tuple(
-            [input_shape[batch] if i == out.index("N") else n for i, n in enumerate(shape)]
-        )
+        shape = tuple([input_shape[batch] if i == out.index("N") else n for i, n in enumerate(shape)])
         return shape, (weights, b_init(k2, bias))
 
     def apply_fun(params, inputs, **kwargs):
@@ -206,10 +182,7 @@ def BatchNorm(
     def init_fun(rng, input_shape):
         shape = tuple([n for i, n in enumerate(input_shape) if i not in axes])
         k1, k2 = random.split(rng)
-        return input_shape, (
-            beta_init(k1, shape) if center else (),
-            gamma_init(k2, shape) if scale else (),
-        )
+        return input_shape, (beta_init(k1, shape) if center else (), gamma_init(k2, shape) if scale else ())
 
     def apply_fun(params, x, **kwargs):
         beta, gamma = [p if isinstance(p, tuple) else jnp.expand_dims(p, axes) for p in params]
@@ -237,12 +210,7 @@ def elementwise(fun: Callable, **fun_kwargs: Any) -> Layer:
 Tanh, Relu, Exp = elementwise(jnp.tanh), elementwise(relu), elementwise(jnp.exp)
 LogSoftmax, Softmax = elementwise(logsoftmax, axis=-1), elementwise(softmax, axis=-1)
 Softplus, Sigmoid = elementwise(softplus), elementwise(sigmoid)
-Elu, LeakyRelu, Selu, Gelu = (
-    elementwise(elu),
-    elementwise(leaky_relu),
-    elementwise(selu),
-    elementwise(gelu),
-)
+Elu, LeakyRelu, Selu, Gelu = (elementwise(elu), elementwise(leaky_relu), elementwise(selu), elementwise(gelu))
 
 
 def _pooling(window_shape, strides, padding, spec, init, reducer, *, is_mean=False) -> Layer:
@@ -265,10 +233,7 @@ def _pooling(window_shape, strides, padding, spec, init, reducer, *, is_mean=Fal
 
 
 def MaxPool(
-    window_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    spec: str | None = None,
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
 ) -> Layer:
     """A layer that computes the maximum of each window.
 
@@ -286,10 +251,7 @@ def MaxPool(
 
 
 def SumPool(
-    window_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    spec: str | None = None,
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
 ) -> Layer:
     """A layer that computes the sum of each window; the arguments are those of `MaxPool`.
 
@@ -301,10 +263,7 @@ def SumPool(
 
 
 def AvgPool(
-    window_shape: Sequence[int],
-    strides: Sequence[int] | None = None,
-    padding: Any = "VALID",
-    spec: str | None = None,
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: str | None = None
 ) -> Layer:
     """A layer that computes the mean of each window without padding; arguments as for `MaxPool`.
 
@@ -319,10 +278,7 @@ def _flatten_shape(rng, input_shape):
     return (input_shape[0], functools.reduce(operator.mul, input_shape[1:], 1)), ()
 
 
-Flatten: Layer = (
-    _flatten_shape,
-    lambda params, inputs, **kwargs: jnp.reshape(inputs, (inputs.shape[0], -1)),
-)
+Flatten: Layer = (_flatten_shape, lambda params, inputs, **kwargs: jnp.reshape(inputs, (inputs.shape[0], -1)))
 Identity: Layer = _no_params, lambda params, inputs, **kwargs: inputs
 
 
@@ -333,16 +289,10 @@ def FanOut(num: int) -> Layer:
         >>> FanOut(2)[1]((), 1)
         [1, 1]
     """
-    return lambda rng, input_shape: (
-        [input_shape] * num,
-        (),
-    ), lambda params, inputs, **kwargs: [inputs] * num
+    return lambda rng, input_shape: ([input_shape] * num, ()), lambda params, inputs, **kwargs: [inputs] * num
 
 
-FanInSum: Layer = (
-    lambda rng, input_shape: (input_shape[0], ()),
-    lambda params, inputs, **kwargs: sum(inputs),
-)
+FanInSum: Layer = (lambda rng, input_shape: (input_shape[0], ()), lambda params, inputs, **kwargs: sum(inputs))
 
 
 def FanInConcat(axis: int = -1) -> Layer:
@@ -355,11 +305,7 @@ def FanInConcat(axis: int = -1) -> Layer:
 
     def init_fun(rng, input_shape):
         ax = axis % len(input_shape[0])
-        return (
-            *input_shape[0][:ax],
-            sum([s[ax] for s in input_shape]),
-            *input_shape[0][ax + 1 :],
-        ), ()
+        return (*input_shape[0][:ax], sum([s[ax] for s in input_shape]), *input_shape[0][ax + 1 :]), ()
 
     return init_fun, lambda params, inputs, **kwargs: jnp.concatenate(inputs, axis)
 
@@ -432,10 +378,7 @@ def parallel(*layers: Layer) -> Layer:
     """
 
     def init_fun(rng, input_shape):
-        pairs = [
-            init(key, shape)
-            for (init, _), key, shape in zip(layers, random.split(rng, len(layers)), input_shape)
-        ]
+        pairs = [init(key, shape) for (init, _), key, shape in zip(layers, random.split(rng, len(layers)), input_shape)]
         return [shape for shape, _ in pairs], tuple([params for _, params in pairs])
 
     def apply_fun(params, inputs, **kwargs):

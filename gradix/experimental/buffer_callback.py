@@ -34,9 +34,7 @@ class ExecutionContext:
     @property
     def stream(self) -> int:
         """Not available, because callbacks run on the CPU: it raises RuntimeError."""
-        raise RuntimeError(
-            "ctx.stream is not available: the callback runs on the CPU, which has no streams."
-        )
+        raise RuntimeError("ctx.stream is not available: the callback runs on the CPU, which has no streams.")
 
 
 class Buffer:
@@ -59,9 +57,7 @@ class Buffer:
                 f"A buffer of dtype {self._array.dtype} needs a copy to become an array of dtype "
                 f"{want}, but copy=False was given. Leave copy out, or do not change the dtype."
             )
-        return (
-            np.array(self._array, want, copy=True) if copy else self._array.astype(want, copy=False)
-        )
+        return np.array(self._array, want, copy=True) if copy else self._array.astype(want, copy=False)
 
     def __dlpack__(self, **kwargs):
         return self._array.__dlpack__(**kwargs)
@@ -122,17 +118,13 @@ def buffer_callback(
             leaves, tree = tree_flatten((args, kwargs))
             inputs = [np.asarray(x) for x in leaves]
             # In one call for many examples, all results have the axis of the examples first.
-            examples = np.broadcast_shapes(
-                *[x.shape[: x.ndim - n] for x, n in zip(inputs, given)], ()
-            )
+            examples = np.broadcast_shapes(*[x.shape[: x.ndim - n] for x, n in zip(inputs, given)], ())
             outs = [np.empty((*examples, *t.shape), t.dtype) for t in types]
             for source, result in (input_output_aliases or {}).items():
                 _check_alias(source, result, inputs, outs)
                 outs[result][...] = inputs[source]
             buffers, named = tree.unflatten([Buffer(_read_only(x)) for x in inputs])
-            found = callback(
-                ExecutionContext(), out_tree.unflatten([Buffer(o) for o in outs]), *buffers, **named
-            )
+            found = callback(ExecutionContext(), out_tree.unflatten([Buffer(o) for o in outs]), *buffers, **named)
             if found is not None:
                 raise TypeError(
                     "The callback of buffer_callback must write to its buffers and return None, but "

@@ -56,11 +56,7 @@ def compute_on(compute_type: str) -> Any:
 
 
 def compute_on2(
-    f: Callable | None = None,
-    *,
-    compute_type: str,
-    out_memory_spaces: Any,
-    compiler_options: dict | None = None,
+    f: Callable | None = None, *, compute_type: str, out_memory_spaces: Any, compiler_options: dict | None = None
 ) -> Any:
     """The function `f`, run on a compute type, with its results in the given memory spaces.
 

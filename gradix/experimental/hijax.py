@@ -18,11 +18,7 @@ from gradix._api.hi_values import HiValue, is_value, register as _register, type
 from gradix._api.inspect import typeof as _typeof
 from gradix._api.mapping.custom_batching import custom_vmap as _custom_vmap
 from gradix._base.listing import own_names as _own_names
-from gradix._base.tree import (
-    tree_flatten as _tree_flatten,
-    tree_leaves as _tree_leaves,
-    tree_map as _tree_map,
-)
+from gradix._base.tree import tree_flatten as _tree_flatten, tree_leaves as _tree_leaves, tree_map as _tree_map
 from gradix._core.aval import AbstractValue as AbstractValue, ShapedArray as ShapedArray
 from gradix._core.refs import AbstractRef as AbstractRef
 from gradix._core.trace import state
@@ -320,8 +316,7 @@ class VJPHiPrimitive:
         for name in ("in_avals", "out_aval", "params"):
             if not hasattr(self, name):
                 raise AttributeError(
-                    f"subclass {type(self).__name__} should set `{name}` before it calls "
-                    "super().__init__()."
+                    f"subclass {type(self).__name__} should set `{name}` before it calls super().__init__()."
                 )
         cls, base = type(self), VJPHiPrimitive
         if cls.vjp_bwd is not base.vjp_bwd and cls.vjp_bwd_retval is not base.vjp_bwd_retval:
@@ -381,9 +376,7 @@ class VJPHiPrimitive:
         raise NotImplementedError(f"subclass {type(self).__name__} must implement `expand`.")
 
     def vjp_fwd(self, nzs_in: Any, /, *args: Any) -> tuple[Any, Any]:
-        raise NotImplementedError(
-            f"for grad support, subclass {type(self).__name__} must implement `vjp_fwd`."
-        )
+        raise NotImplementedError(f"for grad support, subclass {type(self).__name__} must implement `vjp_fwd`.")
 
     def vjp_bwd(self, res: Any, outgrad: Any, /, *arg_accums: Any) -> None:
         for accumulator, ct in zip(arg_accums, self.vjp_bwd_retval(res, outgrad)):
@@ -391,29 +384,20 @@ class VJPHiPrimitive:
 
     def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
         raise NotImplementedError(
-            f"for grad support, subclass {type(self).__name__} must implement `vjp_bwd` or "
-            "`vjp_bwd_retval`."
+            f"for grad support, subclass {type(self).__name__} must implement `vjp_bwd` or `vjp_bwd_retval`."
         )
 
     def jvp(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
-        raise NotImplementedError(
-            f"for jvp support, subclass {type(self).__name__} must implement `jvp`."
-        )
+        raise NotImplementedError(f"for jvp support, subclass {type(self).__name__} must implement `jvp`.")
 
     def lin(self, nzs_in: Any, *primals: Any) -> tuple[Any, Any]:
-        raise NotImplementedError(
-            f"for linearize support, subclass {type(self).__name__} must implement `lin`."
-        )
+        raise NotImplementedError(f"for linearize support, subclass {type(self).__name__} must implement `lin`.")
 
     def linearized(self, residuals: Any, *tangents: Any) -> Any:
-        raise NotImplementedError(
-            f"for linearize support, subclass {type(self).__name__} must implement `linearized`."
-        )
+        raise NotImplementedError(f"for linearize support, subclass {type(self).__name__} must implement `linearized`.")
 
     def batch(self, axis_data: Any, args: Any, dims: Any) -> tuple[Any, Any]:
-        raise NotImplementedError(
-            f"for vmap support, subclass {type(self).__name__} must implement `batch`."
-        )
+        raise NotImplementedError(f"for vmap support, subclass {type(self).__name__} must implement `batch`.")
 
 
 __dir__ = _own_names(__name__)

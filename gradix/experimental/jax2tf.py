@@ -66,9 +66,7 @@ class PolyShape(tuple):
 
 def dtype_of_val(val: Any) -> Any:
     """TensorFlow's dtype for an array, a tensor or a Python number."""
-    return tf.as_dtype(
-        np.asarray(val).dtype if not hasattr(val, "dtype") else tf.as_dtype(val.dtype)
-    )
+    return tf.as_dtype(np.asarray(val).dtype if not hasattr(val, "dtype") else tf.as_dtype(val.dtype))
 
 
 # -- functions of arrays in TensorFlow -------------------------------------------------------------
@@ -117,8 +115,7 @@ def convert(
     """
     if not (enable_xla and native_serialization):
         raise NotImplementedError(
-            f"jax2tf.convert makes XLA programs only; got {enable_xla=} and {native_serialization=}. "
-            "Leave both True."
+            f"jax2tf.convert makes XLA programs only; got {enable_xla=} and {native_serialization=}. Leave both True."
         )
 
     def converted(*args, **kwargs):
@@ -127,18 +124,13 @@ def convert(
         specs = _specs(leaves, args, polymorphic_shapes, polymorphic_constraints)
         given, named = tree_unflatten(tree, specs)
         exported = export(
-            jit(fun),
-            platforms=native_serialization_platforms,
-            disabled_checks=native_serialization_disabled_checks,
+            jit(fun), platforms=native_serialization_platforms, disabled_checks=native_serialization_disabled_checks
         )(*given, **named)
         _check_sizes(exported, leaves)
         if with_gradient:
             outs = _with_gradient(exported)(*leaves)
         else:
-            outs = [
-                tf.raw_ops.PreventGradient(input=x, message=_NO_GRADIENT)
-                for x in _module(exported, leaves)
-            ]
+            outs = [tf.raw_ops.PreventGradient(input=x, message=_NO_GRADIENT) for x in _module(exported, leaves)]
         return tree_unflatten(exported.out_tree, outs)
 
     converted.__name__ = getattr(fun, "__name__", "function")
@@ -156,9 +148,7 @@ def _check_sizes(exported, leaves) -> None:
         ValueError: a size does not fit the symbolic shapes.
     """
     if all(x.shape.is_fully_defined() for x in leaves):
-        avals = [
-            a.update(shape=tuple(x.shape.as_list())) for x, a in zip(leaves, exported.in_avals)
-        ]
+        avals = [a.update(shape=tuple(x.shape.as_list())) for x, a in zip(leaves, exported.in_avals)]
         variables_of(exported, avals)
 
 
@@ -167,9 +157,7 @@ def _texts(leaves, args: tuple, shapes) -> list:
     if shapes is None:
         return [None] * len(leaves)
     is_spec = lambda x: x is None or isinstance(x, (str, PolyShape))
-    return broadcast_prefix(
-        tuple(shapes) if isinstance(shapes, list) else shapes, args, is_leaf=is_spec
-    )
+    return broadcast_prefix(tuple(shapes) if isinstance(shapes, list) else shapes, args, is_leaf=is_spec)
 
 
 def _specs(leaves, args, shapes, constraints) -> list:
@@ -197,20 +185,12 @@ def _module(exported, tensors) -> list:
             "no size of an argument that is linear in them, so TensorFlow cannot compute them. Change "
             "polymorphic_shapes so that such a size exists for each."
         )
-    taken = [
-        tf.cast(tensors[i], tf.as_dtype(exported.in_avals[i].dtype))
-        for i in exported.module_kept_var_idx
-    ]
+    taken = [tf.cast(tensors[i], tf.as_dtype(exported.in_avals[i].dtype)) for i in exported.module_kept_var_idx]
     shapes = [[None if type(d) is SymbolicDim else d for d in a.shape] for a in exported.out_avals]
-    kinds = [
-        tf.as_dtype(np.dtype(bool) if a.dtype == dtypes.float0 else a.dtype)
-        for a in exported.out_avals
-    ]
+    kinds = [tf.as_dtype(np.dtype(bool) if a.dtype == dtypes.float0 else a.dtype) for a in exported.out_avals]
     if not kinds:
         return []
-    names = [
-        {"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCM", "tpu": "TPU"}[p] for p in exported.platforms
-    ]
+    names = [{"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCM", "tpu": "TPU"}[p] for p in exported.platforms]
     return list(
         xla_operations.xla_call_module(
             args=taken,
@@ -239,10 +219,7 @@ def _with_gradient(exported) -> Callable:
                 for ct, a in zip(cts, exported.out_avals)
             ]
             found = pull(*tensors, *given)
-            grads = [
-                _conjugate(g) if a.dtype in dtypes.INEXACT else None
-                for g, a in zip(found, exported.in_avals)
-            ]
+            grads = [_conjugate(g) if a.dtype in dtypes.INEXACT else None for g, a in zip(found, exported.in_avals)]
             return grads if variables is None else (grads, [None for _ in variables])
 
         return tuple(_module(exported, tensors)), gradient
@@ -281,8 +258,7 @@ def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None)
         scope = SymbolicScope()
         specs = [
             ShapeDtypeStruct(
-                symbolic_shape(None if t is None else str(t), like=np.shape(x), scope=scope),
-                as_array(x).dtype,
+                symbolic_shape(None if t is None else str(t), like=np.shape(x), scope=scope), as_array(x).dtype
             )
             for x, t in zip(leaves, texts)
         ]
@@ -311,9 +287,7 @@ def split_to_logical_devices(tensor: Any, partition_dimensions: Sequence[int] | 
             "partition_dimensions must have a positive number for each axis of the tensor, of shape "
             f"{tuple(tensor.shape)}; got {parts}."
         )
-    return xla_sharding.tile(
-        tensor, np.arange(math.prod(parts)).reshape(parts), use_sharding_op=True
-    )
+    return xla_sharding.tile(tensor, np.arange(math.prod(parts)).reshape(parts), use_sharding_op=True)
 
 
 # -- TensorFlow's functions of arrays --------------------------------------------------------------
@@ -356,11 +330,7 @@ def call_tf(
     def call(*args):
         leaves, tree = tree_flatten(args)
         leaves = [as_array(x) for x in leaves]
-        types = (
-            output_shape_dtype
-            if output_shape_dtype is not None
-            else _result_types(function, tree, leaves)
-        )
+        types = output_shape_dtype if output_shape_dtype is not None else _result_types(function, tree, leaves)
         return _differentiable(function, tree, types, has_side_effects and ordered)(*leaves)
 
     return call
@@ -374,19 +344,13 @@ def _result_types(function, tree, leaves):
             f"call_tf: TensorFlow does not know all sizes of the results, {outs}. Pass their types as "
             "output_shape_dtype."
         )
-    return tree_map(
-        lambda x: ShapeDtypeStruct(
-            tuple(x.shape.as_list()), dtypes.as_dtype(x.dtype.as_numpy_dtype)
-        ),
-        outs,
-    )
+    return tree_map(lambda x: ShapeDtypeStruct(tuple(x.shape.as_list()), dtypes.as_dtype(x.dtype.as_numpy_dtype)), outs)
 
 
 def _differentiable(function, tree, types, ordered: bool) -> Callable:
     def on_host(*values):
         return tree_map(
-            lambda x: x.numpy(),
-            function(*tree_unflatten(tree, [tf.constant(np.asarray(x)) for x in values])),
+            lambda x: x.numpy(), function(*tree_unflatten(tree, [tf.constant(np.asarray(x)) for x in values]))
         )
 
     @custom_vjp
@@ -404,16 +368,9 @@ def _differentiable(function, tree, types, ordered: bool) -> Callable:
         wanted = [ShapeDtypeStruct(leaves[i].shape, leaves[i].dtype) for i in where]
 
         back = tf.function(_pulled(function, tree, len(leaves), where), autograph=False)
-        found = _differentiable(back, tree_flatten((*leaves, *cts))[1], wanted, False)(
-            *leaves, *cts
-        )
+        found = _differentiable(back, tree_flatten((*leaves, *cts))[1], wanted, False)(*leaves, *cts)
         given = dict(zip(where, found))
-        return tuple(
-            [
-                given[i] if i in given else np.zeros(x.shape, dtypes.float0)
-                for i, x in enumerate(leaves)
-            ]
-        )
+        return tuple([given[i] if i in given else np.zeros(x.shape, dtypes.float0) for i, x in enumerate(leaves)])
 
     run.defvjp(forward, backward)
     return run

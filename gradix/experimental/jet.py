@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradix._api.derivatives.jet import (
-    ZeroSeries as ZeroSeries,
-    jet as jet,
-    zero_series as zero_series,
-)
+from gradix._api.derivatives.jet import ZeroSeries as ZeroSeries, jet as jet, zero_series as zero_series
 from gradix._base.lazy import lazy_module as _lazy_module
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array as _Array

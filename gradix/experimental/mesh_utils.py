@@ -64,11 +64,7 @@ def _array(devices: Sequence[Any]) -> np.ndarray:
 # orders of neighbours in a ring: of the eight cores of a tray of two by two chips, and of chips
 # that stand two by two, four by two and four by four
 _TRAY = (0, 1, 2, 3, 6, 7, 4, 5)
-_RINGS = {
-    4: (0, 1, 3, 2),
-    8: (0, 1, 2, 3, 7, 6, 5, 4),
-    16: (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4),
-}
+_RINGS = {4: (0, 1, 3, 2), 8: (0, 1, 2, 3, 7, 6, 5, 4), 16: (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)}
 
 
 def _along_links(devices: list, shape: tuple[int, ...], split: bool) -> np.ndarray:
@@ -175,9 +171,7 @@ def create_hybrid_device_mesh(
         )
     blocks = np.empty(len(groups), dtype=object)
     for i, g in enumerate(groups):
-        blocks[i] = create_device_mesh(
-            mesh_shape, g, allow_split_physical_axes=allow_split_physical_axes
-        )
+        blocks[i] = create_device_mesh(mesh_shape, g, allow_split_physical_axes=allow_split_physical_axes)
     return np.block(blocks.reshape(tuple(dcn_mesh_shape)).tolist())
 
 

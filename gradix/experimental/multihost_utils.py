@@ -10,15 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.array_assembly import (
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
-from gradix._api.devices import (
-    devices as _devices,
-    process_count,
-    process_index,
-)
+from gradix._api.array_assembly import make_array_from_process_local_data, make_array_from_single_device_arrays
+from gradix._api.devices import devices as _devices, process_count, process_index
 from gradix._api.distributed import client as _client, global_state
 from gradix._api.jit.jit import jit
 from gradix._api.placing import device_put, placed
@@ -86,9 +79,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     def gather(x):
         if _is_global(x):
             mesh = getattr(x.aval.place.sharding, "mesh", None) or _all_processes()
-            return np.asarray(
-                jit(lambda v: v, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)
-            )
+            return np.asarray(jit(lambda v: v, out_shardings=NamedSharding(mesh, PartitionSpec()))(x))
         if tiled and process_count() == 1:
             return np.asarray(x)
         stacked = _gathered(np.asarray(x))
@@ -141,12 +132,9 @@ def sync_global_devices(name: str) -> None:
         connection.wait_at_barrier(f"sync_global_devices:{next(_calls)}", _WAIT_MS)
     except Exception as e:
         raise RuntimeError(
-            f"sync_global_devices({name!r}): process {process_index()} waited {_WAIT_MS // 1000} s. "
-            f"{e}"
+            f"sync_global_devices({name!r}): process {process_index()} waited {_WAIT_MS // 1000} s. {e}"
         ) from None
-    assert_equal(
-        np.uint32(zlib.crc32(name.encode())), f"sync_global_devices name mismatch ('{name}')"
-    )
+    assert_equal(np.uint32(zlib.crc32(name.encode())), f"sync_global_devices name mismatch ('{name}')")
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
@@ -242,11 +230,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
 
 def _is_global(x) -> bool:
-    return (
-        type(x) is ArrayImpl
-        and x.aval.place is not None
-        and not x.aval.place.sharding.is_fully_addressable
-    )
+    return type(x) is ArrayImpl and x.aval.place is not None and not x.aval.place.sharding.is_fully_addressable
 
 
 def _local_part(x: Any, mesh: Mesh, spec: PartitionSpec):
@@ -305,9 +289,7 @@ def live_devices(devices: list) -> Iterator[list]:
     """
     connection = _client()
     if connection is None:
-        raise RuntimeError(
-            "Distributed JAX not initialized: call gradix.distributed.initialize() before live_devices."
-        )
+        raise RuntimeError("Distributed JAX not initialized: call gradix.distributed.initialize() before live_devices.")
     asked = sorted({d.process_index for d in devices})
     before = connection.get_live_nodes(asked)
     try:

@@ -38,9 +38,7 @@ _STAGES = np.array(
     ]
 )
 _SOLUTION = np.array([35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0])
-_ERROR = _SOLUTION - np.array(
-    [1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60]
-)
+_ERROR = _SOLUTION - np.array([1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60])
 _MIDDLE = (
     np.array(
         [
@@ -105,11 +103,7 @@ def odeint(
     y0, t = _tree_map(jnp.asarray, y0), jnp.asarray(t)
     if t.shape[0]:
         # A Python number as state takes the dtype of the slope.
-        y0 = _tree_map(
-            lambda y, dy: y.astype(jnp.result_type(y, dy.dtype)),
-            y0,
-            _eval_shape(func, y0, t[0], *args),
-        )
+        y0 = _tree_map(lambda y, dy: y.astype(jnp.result_type(y, dy.dtype)), y0, _eval_shape(func, y0, t[0], *args))
     converted, consts = _closure_convert(lambda y, t, args: func(y, t, *args), y0, t[0], args)
     flat0, unravel = _ravel(y0)
     settings = float(rtol), float(atol), float(mxstep), float(hmax)
@@ -202,9 +196,7 @@ def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any
     return jnp.sqrt(jnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
 
 
-def initial_step_size(
-    fun: Callable, t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any
-) -> Any:
+def initial_step_size(fun: Callable, t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any) -> Any:
     """The size of the first step, after Hairer, Nørsett and Wanner, II.4.
 
     Example:
@@ -223,20 +215,13 @@ def initial_step_size(
     d2 = jnp.linalg.norm((f1 - f0) / scale.astype(dtype)) / h0
     most = jnp.maximum(d1, d2)
     h1 = jnp.where(
-        most <= 1e-15,
-        jnp.maximum(1e-6, h0 * 1e-3),
-        (0.01 / jnp.where(most > 0, most, 1)) ** (1.0 / (order + 1.0)),
+        most <= 1e-15, jnp.maximum(1e-6, h0 * 1e-3), (0.01 / jnp.where(most > 0, most, 1)) ** (1.0 / (order + 1.0))
     )
     return jnp.minimum(100.0 * h0, h1)
 
 
 def optimal_step_size(
-    last_step: Any,
-    mean_error_ratio: Any,
-    safety: Any = 0.9,
-    ifactor: Any = 10.0,
-    dfactor: Any = 0.2,
-    order: Any = 5.0,
+    last_step: Any, mean_error_ratio: Any, safety: Any = 0.9, ifactor: Any = 10.0, dfactor: Any = 0.2, order: Any = 5.0
 ) -> Any:
     """The size of the next step, between `dfactor` and `ifactor` times that of the last step.
 
@@ -296,9 +281,7 @@ def _integrate(slope, settings, y0, ts, given):
         return tuple(rest), at
 
     f0 = f(y0, times[0])
-    dt = jnp.clip(initial_step_size(f, times[0], y0, 4, rtol, atol, f0), 0.0, hmax).astype(
-        times.dtype
-    )
+    dt = jnp.clip(initial_step_size(f, times[0], y0, 4, rtol, atol, f0), 0.0, hmax).astype(times.dtype)
     state = y0, f0, times[0], dt, times[0], jnp.stack([*[jnp.zeros_like(y0)] * 4, y0])
     _, ys = lax.scan(to_next, state, times[1:])
     return jnp.concatenate([y0[None], ys])
@@ -323,21 +306,15 @@ def _backward(slope, settings, res, g):
         given, flat = whole
         out, pull = _vjp(lambda y, t, p: slope(y, t, _merged(given, unravel(p))), y, s, flat)
         y_bar, t_bar, p_bar = pull(-ct)
-        return jnp.concatenate(
-            [out, y_bar, jnp.reshape(t_bar, (1,)).astype(y.dtype), p_bar.astype(y.dtype)]
-        )
+        return jnp.concatenate([out, y_bar, jnp.reshape(t_bar, (1,)).astype(y.dtype), p_bar.astype(y.dtype)])
 
     def back(carry, row):
         ct, t_bar, p_bar = carry
         y, cotangent, t_after, t_before = row
         ct = ct + cotangent
         t_bar_here = jnp.dot(slope(y, t_after, given), cotangent)
-        start = jnp.concatenate(
-            [y, ct, jnp.reshape(t_bar, (1,)) - t_bar_here.real.astype(y.dtype), p_bar]
-        )
-        end = _integrate(augmented, settings, start, jnp.stack([t_after, t_before]), (given, flat))[
-            1
-        ]
+        start = jnp.concatenate([y, ct, jnp.reshape(t_bar, (1,)) - t_bar_here.real.astype(y.dtype), p_bar])
+        end = _integrate(augmented, settings, start, jnp.stack([t_after, t_before]), (given, flat))[1]
         return (end[size : 2 * size], end[2 * size], end[2 * size + 1 :]), t_bar_here
 
     first = jnp.zeros_like(ys[0]), jnp.zeros((), ys.dtype), jnp.zeros(flat.shape, ys.dtype)
@@ -362,20 +339,14 @@ def _floats(given) -> list:
 def _merged(given, floats):
     """The arguments with the leaves of inexact dtype replaced by `floats`."""
     new = iter(floats)
-    return _tree_map(
-        lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact) else x, given
-    )
+    return _tree_map(lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact) else x, given)
 
 
 def _cotangents(given, floats):
     """A cotangent for each argument: `floats` for inexact dtypes, float0 zeros for others."""
     new = iter(floats)
     return _tree_map(
-        lambda x: (
-            next(new)
-            if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact)
-            else np.zeros(np.shape(x), float0)
-        ),
+        lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact) else np.zeros(np.shape(x), float0),
         given,
     )
 

@@ -14,9 +14,7 @@ _options = _config.state
 _UNSET: Any = object()
 
 
-def pjit(
-    fun: Any = None, in_shardings: Any = _UNSET, out_shardings: Any = _UNSET, **options: Any
-) -> Any:
+def pjit(fun: Any = None, in_shardings: Any = _UNSET, out_shardings: Any = _UNSET, **options: Any) -> Any:
     """`jit`, with the shardings also by position.
 
     Args:
@@ -41,9 +39,7 @@ def _replicated(shardings):
     mesh = _options.gradix_mesh
     if mesh is None or not mesh.axis_names:
         return shardings
-    return tree_map(
-        lambda s: PartitionSpec() if s is None else s, shardings, is_leaf=lambda s: s is None
-    )
+    return tree_map(lambda s: PartitionSpec() if s is None else s, shardings, is_leaf=lambda s: s is None)
 
 
 __all__ = ["pjit"]

@@ -56,12 +56,7 @@ class StatefulPRNG(Stateful):
         return _random.uniform(self.key(), _shape(size), dtype)
 
     def uniform(
-        self,
-        low: Any = 0,
-        high: Any = 1,
-        size: int | Sequence[int] | None = None,
-        *,
-        dtype: Any = float,
+        self, low: Any = 0, high: Any = 1, size: int | Sequence[int] | None = None, *, dtype: Any = float
     ) -> Array:
         """Uniform floats in [low, high), of shape `size`, by default that of the bounds.
 
@@ -72,12 +67,7 @@ class StatefulPRNG(Stateful):
         return _random.uniform(self.key(), _shape(size, low, high), dtype, minval=low, maxval=high)
 
     def normal(
-        self,
-        loc: Any = 0,
-        scale: Any = 1,
-        size: int | Sequence[int] | None = None,
-        *,
-        dtype: Any = float,
+        self, loc: Any = 0, scale: Any = 1, size: int | Sequence[int] | None = None, *, dtype: Any = float
     ) -> Array:
         """Normally distributed floats with mean `loc` and standard deviation `scale`.
 
@@ -91,12 +81,7 @@ class StatefulPRNG(Stateful):
         return as_array(loc).astype(drawn.dtype) + as_array(scale).astype(drawn.dtype) * drawn
 
     def integers(
-        self,
-        low: Any,
-        high: Any = None,
-        size: int | Sequence[int] | None = None,
-        *,
-        dtype: Any = int,
+        self, low: Any, high: Any = None, size: int | Sequence[int] | None = None, *, dtype: Any = int
     ) -> Array:
         """Integers in [low, high), or in [0, low) if `high` is left out.
 

@@ -29,14 +29,7 @@ def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: b
     out = []
     for i in range(num_layers * directions):
         width = input_size if i < directions else hidden_size * directions
-        out.append(
-            (
-                (4 * hidden_size, width),
-                (4 * hidden_size, hidden_size),
-                (4 * hidden_size,),
-                (4 * hidden_size,),
-            )
-        )
+        out.append(((4 * hidden_size, width), (4 * hidden_size, hidden_size), (4 * hidden_size,), (4 * hidden_size,)))
     return out
 
 
@@ -51,9 +44,7 @@ def _places(shapes: list) -> list:
     return out
 
 
-def get_num_params_in_lstm(
-    input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
-) -> int:
+def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> int:
     """The number of weights of a network.
 
     Args:
@@ -66,16 +57,10 @@ def get_num_params_in_lstm(
         >>> get_num_params_in_lstm(3, 4, num_layers=2, bidirectional=True)
         736
     """
-    return sum(
-        math.prod(s)
-        for layer in _shapes(input_size, hidden_size, num_layers, bidirectional)
-        for s in layer
-    )
+    return sum(math.prod(s) for layer in _shapes(input_size, hidden_size, num_layers, bidirectional) for s in layer)
 
 
-def init_lstm_weight(
-    rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
-) -> Any:
+def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Any:
     """A vector of random weights, uniform in [-k, k) with k = 1 / sqrt(hidden_size); float32.
 
     Args:
@@ -93,11 +78,7 @@ def init_lstm_weight(
 
 
 def swap_lstm_gates(
-    weights: ArrayLike | None,
-    input_size: int,
-    hidden_size: int,
-    num_layers: int,
-    bidirectional: bool,
+    weights: ArrayLike | None, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Any:
     """The weights with the gates cell and output exchanged, as some libraries order them.
 
@@ -120,11 +101,7 @@ def swap_lstm_gates(
 
 
 def unpack_lstm_weights(
-    weights: ArrayLike | None,
-    input_size: int,
-    hidden_size: int,
-    num_layers: int,
-    bidirectional: bool,
+    weights: ArrayLike | None, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> tuple[dict, dict, dict, dict]:
     """`W_ih, W_hh, b_ih, b_hh`, each a dictionary from the layer's number to its array.
 
@@ -255,17 +232,7 @@ def lstm_ref(
 
 
 def _network(
-    x,
-    states,
-    weights,
-    seq_lengths,
-    input_size,
-    hidden_size,
-    *,
-    num_layers,
-    dropout,
-    bidirectional,
-    precision,
+    x, states, weights, seq_lengths, input_size, hidden_size, *, num_layers, dropout, bidirectional, precision
 ):
     """The results of `lstm`, for initial `states` `(h, c)` and unpacked weights."""
     (h_0, c_0), (W_ih, W_hh, b_ih, b_hh) = states, weights
@@ -273,8 +240,7 @@ def _network(
     directions = 2 if bidirectional else 1
     if dropout:
         raise NotImplementedError(
-            f"lstm: dropout must be 0, got {dropout}. Apply dropout to the input, or between networks of "
-            "one layer."
+            f"lstm: dropout must be 0, got {dropout}. Apply dropout to the input, or between networks of one layer."
         )
     if x.ndim != 3 or x.shape[2] != input_size:
         raise ValueError(f"lstm: x must be of shape (batch, length, {input_size}), got {x.shape}.")

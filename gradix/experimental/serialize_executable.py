@@ -85,9 +85,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             "without debug.print, pure_callback and io_callback."
         )
     options = tuning.options_for(
-        module,
-        traced.compiler_options,
-        is_alone=program.home is None or len(program.home.devices) == 1,
+        module, traced.compiler_options, is_alone=program.home is None or len(program.home.devices) == 1
     )
     fields = {
         "format": _FORMAT,
@@ -124,9 +122,7 @@ def _digest(content: Any) -> bytes:
 def _code(program, options) -> bytes:
     try:
         return program.executable.serialize()
-    except (
-        xla.RuntimeFailure
-    ):  # It came from bytes, or has run; some of these cannot be serialized.
+    except xla.RuntimeFailure:  # It came from bytes, or has run; some of these cannot be serialized.
         if "CustomSPMDPartitioning" in program.lowered.text and not program.lowered.partitioners:
             raise ValueError(
                 "serialize: the program was loaded from bytes, and is divided by functions of Python, which "
@@ -143,11 +139,7 @@ def _compiled_anew(program, options):
 
 
 def deserialize_and_load(
-    serialized: bytes,
-    in_tree: Any,
-    out_tree: Any,
-    backend: Any = None,
-    execution_devices: Any = None,
+    serialized: bytes, in_tree: Any, out_tree: Any, backend: Any = None, execution_devices: Any = None
 ) -> Compiled:
     """The compiled program that was given to `serialize`, ready to be called.
 
@@ -168,10 +160,7 @@ def deserialize_and_load(
 
     Example: see `serialize`.
     """
-    if (
-        backend is not None
-        and getattr(backend, "platform", backend) != xla.local_devices()[0].platform
-    ):
+    if backend is not None and getattr(backend, "platform", backend) != xla.local_devices()[0].platform:
         raise ValueError(
             "deserialize_and_load: backend must be the default platform, "
             f"{xla.local_devices()[0].platform}, or None; got backend={backend!r}."
@@ -205,9 +194,7 @@ def deserialize_and_load(
     )
     donated, saved = traced.donated_inputs, Saved(fields["code"], fields["options"])
     if placed is None:
-        program = Program(
-            signature, fields["name"], donated=donated, lowered=fields["module"], saved=saved
-        )
+        program = Program(signature, fields["name"], donated=donated, lowered=fields["module"], saved=saved)
         return Compiled(traced, in_tree, program)
     devices, mesh, ins, outs, places = placed
     avals = [located(a, p) for a, p in places]
@@ -318,9 +305,7 @@ class _Unpickler(pickle.Unpickler):
         number = pid[1]
         if self.given is not None:
             if number not in self.order and len(self.order) == len(self.given):
-                raise ValueError(
-                    f"the program needs more devices than the {len(self.given)} in execution_devices."
-                )
+                raise ValueError(f"the program needs more devices than the {len(self.given)} in execution_devices.")
             return self.order.setdefault(number, self.given[len(self.order) % len(self.given)])
         if number not in self.here:
             raise ValueError(

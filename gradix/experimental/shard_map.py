@@ -12,12 +12,7 @@ __all__ = ["shard_map"]
 
 
 def shard_map(
-    f: Callable,
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
-    check_rep: bool = True,
-    auto: frozenset = frozenset(),
+    f: Callable, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True, auto: frozenset = frozenset()
 ) -> Callable:
     """`gradix.shard_map` with its former parameters.
 

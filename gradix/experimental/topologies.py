@@ -41,9 +41,7 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
     return TopologyDescription(list(_devices(platform)))
 
 
-def get_topology_desc(
-    topology_name: str = "", platform: str | None = None, **kwargs: Any
-) -> TopologyDescription:
+def get_topology_desc(topology_name: str = "", platform: str | None = None, **kwargs: Any) -> TopologyDescription:
     """The topology of a machine that is not attached, which is not supported.
 
     Args:

@@ -24,11 +24,7 @@ __all__ = ["as_gradix", "as_torch", "from_torch", "to_torch"]
 
 torch = lazy_module("torch")
 
-_BY_BITS = tuple(
-    map(
-        np.dtype, ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
-    )
-)
+_BY_BITS = tuple(map(np.dtype, ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")))
 
 
 def from_torch(tree: Any) -> Any:
@@ -62,9 +58,7 @@ def _array(x):
         x = x.resolve_conj().resolve_neg()
     x = x.cpu().contiguous()
     if x.is_floating_point() and x.element_size() == 1:  # PyTorch does not export 8-bit floats
-        return as_array(
-            x.view(torch.uint8).numpy().view(str(x.dtype).removeprefix("torch.")).copy()
-        )
+        return as_array(x.view(torch.uint8).numpy().view(str(x.dtype).removeprefix("torch.")).copy())
     return from_dlpack(x)
 
 
@@ -103,9 +97,7 @@ def as_torch(fun: Callable) -> Callable:
         if tree not in known:
             known[tree] = _Flat(fun, tree)
         flat = known[tree]
-        outs = _bridge().apply(
-            flat, *[x if isinstance(x, torch.Tensor) else _tensor(x) for x in leaves]
-        )
+        outs = _bridge().apply(flat, *[x if isinstance(x, torch.Tensor) else _tensor(x) for x in leaves])
         return flat.out_tree.unflatten(outs)
 
     call.__name__ = getattr(fun, "__name__", "function")
@@ -162,9 +154,7 @@ def _bridge():
                 outs = flat.run(*arrays)
             ctx.set_materialize_grads(True)
             results = tuple([_tensor(x) for x in outs])
-            ctx.mark_non_differentiable(
-                *[x for x in results if not (x.is_floating_point() or x.is_complex())]
-            )
+            ctx.mark_non_differentiable(*[x for x in results if not (x.is_floating_point() or x.is_complex())])
             return results
 
         @staticmethod
@@ -172,9 +162,7 @@ def _bridge():
             tensors = ctx.saved_tensors
             inexact = [x.is_floating_point() or x.is_complex() for x in tensors]
             if torch.is_grad_enabled():  # the gradient itself will be differentiated
-                found = iter(
-                    Bridge.apply(ctx.flat.gradient(len(tensors)), *tensors, *map(_conjugate, cts))
-                )
+                found = iter(Bridge.apply(ctx.flat.gradient(len(tensors)), *tensors, *map(_conjugate, cts)))
             else:
                 given = [_cotangent(ct) for ct in cts]
                 found = iter([_tensor(g) for g, real in zip(ctx.pull(given), inexact) if real])
@@ -214,11 +202,7 @@ def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
     def call(*args):
         leaves, tree = tree_flatten(args)
         leaves = [as_array(x) for x in leaves]
-        types = (
-            result_shape_dtypes
-            if result_shape_dtypes is not None
-            else _result_types(fun, tree, leaves)
-        )
+        types = result_shape_dtypes if result_shape_dtypes is not None else _result_types(fun, tree, leaves)
         return _differentiable(fun, tree, types)(*leaves)
 
     call.__name__ = getattr(fun, "__name__", "function")
@@ -227,15 +211,10 @@ def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
 
 def _result_types(fun: Callable, tree, leaves):
     """The types of a function's results, found by a call with zeros."""
-    zeros = [
-        torch.from_numpy(np.zeros((), np.uint8)).to(_torch_dtype(x.dtype)).expand(x.shape).clone()
-        for x in leaves
-    ]
+    zeros = [torch.from_numpy(np.zeros((), np.uint8)).to(_torch_dtype(x.dtype)).expand(x.shape).clone() for x in leaves]
     with torch.no_grad():
         outs = fun(*tree.unflatten(zeros))
-    return tree_map(
-        lambda x: ShapeDtypeStruct(tuple(x.shape), _array(x[..., :0] if x.ndim else x).dtype), outs
-    )
+    return tree_map(lambda x: ShapeDtypeStruct(tuple(x.shape), _array(x[..., :0] if x.ndim else x).dtype), outs)
 
 
 def _torch_dtype(dtype):
@@ -263,12 +242,7 @@ def _differentiable(fun: Callable, tree, types):
         pulled = _Pulled(fun, tree, len(leaves), where)
         found = _differentiable(pulled, tree_flatten((*leaves, *cts))[1], wanted)(*leaves, *cts)
         given = dict(zip(where, found))
-        return tuple(
-            [
-                given[i] if i in given else np.zeros(x.shape, dtypes.float0)
-                for i, x in enumerate(leaves)
-            ]
-        )
+        return tuple([given[i] if i in given else np.zeros(x.shape, dtypes.float0) for i, x in enumerate(leaves)])
 
     run.defvjp(forward, backward)
     return run
@@ -299,11 +273,7 @@ class _Pulled:
             found = [None] * len(wanted)
             if used:
                 found = torch.autograd.grad(
-                    [x for x, _ in used],
-                    wanted,
-                    [ct for _, ct in used],
-                    create_graph=deeper,
-                    allow_unused=True,
+                    [x for x, _ in used], wanted, [ct for _, ct in used], create_graph=deeper, allow_unused=True
                 )
         return [torch.zeros_like(x) if g is None else _conjugate(g) for x, g in zip(wanted, found)]
 

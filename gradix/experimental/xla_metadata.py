@@ -95,14 +95,9 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     if callable(x):
         return _Tagging(attributes)(x)
     leaves, tree = _flatten(x)
-    kept = {
-        "xla_metadata_kvs": tuple(sorted((k, v) for k, v in attributes.items() if v is not None))
-    }
+    kept = {"xla_metadata_kvs": tuple(sorted((k, v) for k, v in attributes.items() if v is not None))}
     return tree.unflatten(
-        [
-            bind(xla_metadata_value_p, (leaf,), kept)
-            for leaf in arrays("set_xla_metadata", leaves, tree, "x")
-        ]
+        [bind(xla_metadata_value_p, (leaf,), kept) for leaf in arrays("set_xla_metadata", leaves, tree, "x")]
     )
 
 

@@ -54,10 +54,7 @@ class CallExported(Primitive):
 
     def abstract(self, *avals, exported):
         values = variables_of(exported, avals)
-        return [
-            a.update(shape=_sized(a.shape, values), weak_type=False)
-            for a in map(physical, exported.out_avals)
-        ]
+        return [a.update(shape=_sized(a.shape, values), weak_type=False) for a in map(physical, exported.out_avals)]
 
     def effects(self, params):
         exported = params["exported"]
@@ -82,11 +79,7 @@ class CallExported(Primitive):
 
         def one(examples):
             rest = iter(examples)
-            return bind(
-                self,
-                [x if a is None else next(rest) for x, a in zip(args, axes)],
-                {"exported": exported},
-            )
+            return bind(self, [x if a is None else next(rest) for x, a in zip(args, axes)], {"exported": exported})
 
         return lax.map(one, moved), [0] * len(exported.out_avals)
 
@@ -95,15 +88,9 @@ class CallExported(Primitive):
         values = variables_of(exported, [x.aval for x in xs])
         given = [values[name] for name in exported.explicit_dimensions]
         if len(exported.platforms) > 1:
-            given.insert(
-                0, exported.platforms.index(em.platform) if em.platform in exported.platforms else 0
-            )
+            given.insert(0, exported.platforms.index(em.platform) if em.platform in exported.platforms else 0)
         kept = [xs[i] for i in exported.module_kept_var_idx]
-        if (
-            any(is_open(v.aval) for v in kept)
-            or any(map(is_open, outs))
-            or any(type(n) is not int for n in given)
-        ):
+        if any(is_open(v.aval) for v in kept) or any(map(is_open, outs)) or any(type(n) is not int for n in given):
             return _called_open(em, exported, given, kept, outs)
         tokens = [TOKEN] * len(exported.ordered_effects)
         symbol, texts = xla_artifact.static_functions(
@@ -136,12 +123,7 @@ def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
     types = [physical(exported.in_avals[i]) for i in exported.module_kept_var_idx]
     operands = [_as_type(em, x, a) for x, a in zip(kept, types)]
     results = _called(
-        em,
-        symbol,
-        numbers,
-        operands,
-        [physical(a) for a in exported.out_avals],
-        len(exported.ordered_effects),
+        em, symbol, numbers, operands, [physical(a) for a in exported.out_avals], len(exported.ordered_effects)
     )
     return [_as_type(em, x, a) for x, a in zip(results, outs)]
 
@@ -227,9 +209,7 @@ def check_platform(exported, platform: str) -> None:
     Raises:
         ValueError: it was exported for other platforms.
     """
-    if platform not in exported.platforms and not any(
-        str(c) == "platform" for c in exported.disabled_safety_checks
-    ):
+    if platform not in exported.platforms and not any(str(c) == "platform" for c in exported.disabled_safety_checks):
         raise ValueError(
             f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it is "
             f"used on '{platform}'. Export it with platforms=({platform!r}, ...)."
@@ -259,13 +239,10 @@ def _differences(exported, args, kwargs) -> str:
     was_args, was_kwargs = exported.in_tree.unflatten([0] * exported.in_tree.num_leaves)
     for what, now, was in (("args", args, was_args), ("kwargs", kwargs, was_kwargs)):
         for path, here, there, why in equality_errors(now, was):
-            lines.append(
-                f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}."
-            )
+            lines.append(f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}.")
     return (
         "The invocation args and kwargs must have the same pytree structure as when the function "
-        f"'{exported.fun_name}' was exported, but they have the following structural differences:\n"
-        + "\n".join(lines)
+        f"'{exported.fun_name}' was exported, but they have the following structural differences:\n" + "\n".join(lines)
     )
 
 

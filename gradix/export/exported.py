@@ -87,13 +87,7 @@ class Exported:
     def scope(self):
         """The scope of the dimension variables; None if all shapes are fixed."""
         return next(
-            (
-                d.scope
-                for a in (*self.in_avals, *self.out_avals)
-                for d in a.shape
-                if type(d) is SymbolicDim
-            ),
-            None,
+            (d.scope for a in (*self.in_avals, *self.out_avals) for d in a.shape if type(d) is SymbolicDim), None
         )
 
     @property
@@ -110,9 +104,7 @@ class Exported:
     def explicit_dimensions(self) -> tuple[str, ...]:
         """The dimension variables that the module takes, because no size determines them."""
         names = calling.argument_names(self)
-        return OpenDimensions(
-            self.in_avals, Solver(self.in_avals, names), self.dimension_variables
-        ).given
+        return OpenDimensions(self.in_avals, Solver(self.in_avals, names), self.dimension_variables).given
 
     def bind_dims(self, **values: int) -> Exported:
         """The function with values for dimension variables that no argument has.
@@ -125,11 +117,7 @@ class Exported:
                 given value is not a positive integer.
         """
         free = set(self.dimension_variables) - {
-            n
-            for a in self.in_avals
-            for d in a.shape
-            if type(d) is SymbolicDim
-            for n in d.variables()
+            n for a in self.in_avals for d in a.shape if type(d) is SymbolicDim for n in d.variables()
         }
         for name, value in values.items():
             if name not in free:
@@ -141,9 +129,7 @@ class Exported:
                 raise ValueError(
                     f"bind_dims: the dimension variable '{name}' must be a positive integer, got {value!r}."
                 )
-        return dataclasses.replace(
-            self, bound_dims=tuple(sorted({**dict(self.bound_dims), **values}.items()))
-        )
+        return dataclasses.replace(self, bound_dims=tuple(sorted({**dict(self.bound_dims), **values}.items())))
 
     # -- use ---------------------------------------------------------------------------------------
 

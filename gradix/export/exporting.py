@@ -92,18 +92,12 @@ def export(
         fun_jit = jit(fun_jit)  # a function of this package
     if not isinstance(fun_jit, JitFunction):
         raise ValueError(
-            f"Function to be exported must be the result of `jit` but is: {fun_jit!r}. Write "
-            "export(gradix.jit(f))."
+            f"Function to be exported must be the result of `jit` but is: {fun_jit!r}. Write export(gradix.jit(f))."
         )
     if isinstance(platforms, str):
-        raise TypeError(
-            f"platforms must be a sequence of names, got the string {platforms!r}. Write ({platforms!r},)."
-        )
+        raise TypeError(f"platforms must be a sequence of names, got the string {platforms!r}. Write ({platforms!r},).")
     version = _options.jax_export_calling_convention_version
-    least, most = (
-        minimum_supported_calling_convention_version,
-        maximum_supported_calling_convention_version,
-    )
+    least, most = (minimum_supported_calling_convention_version, maximum_supported_calling_convention_version)
     if not least <= version <= most:
         raise ValueError(
             f"the option jax_export_calling_convention_version must be from {least} to {most}, got {version}."
@@ -162,13 +156,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
     check_stable(text, allowed)
     scope = next(
-        (
-            d.scope
-            for a in (*in_avals, *traced.jaxpr.out_avals)
-            for d in a.shape
-            if type(d) is SymbolicDim
-        ),
-        None,
+        (d.scope for a in (*in_avals, *traced.jaxpr.out_avals) for d in a.shape if type(d) is SymbolicDim), None
     )
     return Exported(
         fun_name=traced.name,
@@ -217,11 +205,7 @@ def _check_scopes(fun_jit, args: tuple, kwargs: dict) -> None:
     """
     paths, _ = tree_flatten_with_path((args, kwargs))
     shapes = [
-        (x,)
-        if type(x) is SymbolicDim
-        else s
-        if isinstance(s := getattr(x, "shape", ()), tuple)
-        else ()
+        (x,) if type(x) is SymbolicDim else s if isinstance(s := getattr(x, "shape", ()), tuple) else ()
         for _, x in paths
     ]
     names = [f"{('args', 'kwargs')[p[0].idx]}{keystr(p[1:])}" for p, _ in paths]
@@ -267,11 +251,7 @@ def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
         results = eval_closed(closed, *[calling.wrapped(x, a) for x, a in zip(args, ins)])
         return [calling.unwrapped(x) for x in results]
 
-    return (
-        jit(run)
-        .trace(*[ShapeDtypeStruct(p.shape, p.dtype) for p in map(calling.physical, ins)])
-        .jaxpr
-    )
+    return jit(run).trace(*[ShapeDtypeStruct(p.shape, p.dtype) for p in map(calling.physical, ins)]).jaxpr
 
 
 def _variables(x, found: set) -> set:
@@ -332,18 +312,13 @@ def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple, plan
 
     def get_vjp(primal: Exported) -> Exported:
         outs = [calling.physical(a) for a in primal.out_avals]
-        cts = [
-            ShapeDtypeStruct(a.shape, a.dtype if a.dtype in dtypes.INEXACT else dtypes.float0)
-            for a in outs
-        ]
+        cts = [ShapeDtypeStruct(a.shape, a.dtype if a.dtype in dtypes.INEXACT else dtypes.float0) for a in outs]
         args = [ShapeDtypeStruct(a.shape, a.dtype) for a in map(calling.physical, primal.in_avals)]
         divided: dict[str, Any] = (
-            {"in_shardings": (*plan.ins, *plan.outs), "out_shardings": tuple(plan.ins)}
-            if plan.devices
-            else {}
+            {"in_shardings": (*plan.ins, *plan.outs), "out_shardings": tuple(plan.ins)} if plan.devices else {}
         )
-        return export(
-            jit(fun_vjp, keep_unused=True, **divided), platforms=platforms, disabled_checks=disabled
-        )(*args, *cts)
+        return export(jit(fun_vjp, keep_unused=True, **divided), platforms=platforms, disabled_checks=disabled)(
+            *args, *cts
+        )
 
     return get_vjp

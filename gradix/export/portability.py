@@ -22,9 +22,7 @@ _ONLY = {
 }
 _STABLE = re.compile(f"^(?:{'|'.join([_ANYWHERE, *_ONLY.values()])})$")
 # The options of these calls are addresses in the memory of the process that made them.
-_ADDRESSES = re.compile(
-    r".*python.*callback.*|CustomSPMDPartitioning|.*callback_to_host.*", re.IGNORECASE
-)
+_ADDRESSES = re.compile(r".*python.*callback.*|CustomSPMDPartitioning|.*callback_to_host.*", re.IGNORECASE)
 _ON_CPU = re.compile(f"^(?:{_ONLY['cpu']})$")
 _CALL = re.compile(r'call_target_name = "([^"]*)"')
 _LAPACK = re.compile(r"^lapack_[sdcz]?([a-z0-9]+?)_ffi$")
@@ -119,9 +117,7 @@ def check_of_file(exported) -> Callable[[list[xla_artifact.CustomCall]], None] |
                 )
             if call.target in allowed:
                 continue
-            why = (
-                "is not one of those that files may call" if not _STABLE.match(call.target) else ""
-            )
+            why = "is not one of those that files may call" if not _STABLE.match(call.target) else ""
             if _ON_CPU.match(call.target):
                 why = lapack_calls.fault(call)
             if why:

@@ -10,10 +10,7 @@ from gradix.export.exported import Exported
 
 
 def deserialize(
-    blob: bytearray | bytes,
-    *,
-    disabled_checks: Sequence[DisabledSafetyCheck] = (),
-    is_trusted: bool = True,
+    blob: bytearray | bytes, *, disabled_checks: Sequence[DisabledSafetyCheck] = (), is_trusted: bool = True
 ) -> Exported:
     """The exported function in bytes of `Exported.serialize`, of this library or of JAX.
 
@@ -44,8 +41,7 @@ def deserialize(
     """
     if not isinstance(blob, (bytes, bytearray, memoryview)):
         raise TypeError(
-            f"deserialize: blob must be bytes, got a {type(blob).__name__}. Read the file by "
-            "open(path, 'rb').read()."
+            f"deserialize: blob must be bytes, got a {type(blob).__name__}. Read the file by open(path, 'rb').read()."
         )
     checks = list(disabled_checks)
     if not all(isinstance(c, DisabledSafetyCheck) for c in checks):

@@ -27,10 +27,7 @@ _by_name: dict[str, Registered] = {}
 
 
 def _register(entry: Registered) -> None:
-    for known, key in (
-        (_by_type.get(entry.nodetype), entry.nodetype),
-        (_by_name.get(entry.name), entry.name),
-    ):
+    for known, key in ((_by_type.get(entry.nodetype), entry.nodetype), (_by_name.get(entry.name), entry.name)):
         if known is not None:
             raise ValueError(
                 f"Duplicate serialization registration of {key!r}: type {known.nodetype} is registered "
@@ -80,17 +77,14 @@ def register_pytree_node_serialization(
     """
     if not is_tree_node(nodetype):
         raise ValueError(
-            f"type {nodetype} is not a pytree node. Register it by gradix.tree_util.register_pytree_node "
-            "first."
+            f"type {nodetype} is not a pytree node. Register it by gradix.tree_util.register_pytree_node first."
         )
     if from_children is None and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields"):
         raise ValueError(
             f"{nodetype} is a named tuple: use register_namedtuple_serialization. If `from_children` is not "
             "present, you must call `gradix.tree_util.register_pytree_node` for the type first."
         )
-    _register(
-        Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
-    )
+    _register(Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children))
     return nodetype
 
 
@@ -114,12 +108,8 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
         >>> export.register_namedtuple_serialization(Point, serialized_name="example.Point") is Point
         True
     """
-    if not (
-        isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")
-    ):
-        raise ValueError(
-            f"Use register_pytree_node_serialization instead: {nodetype} is not a named tuple."
-        )
+    if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
+        raise ValueError(f"Use register_pytree_node_serialization instead: {nodetype} is not a named tuple.")
 
     def read(aux: bytes):
         fields = tuple(json.loads(aux))
@@ -129,15 +119,7 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
                 f"{nodetype._fields}. Register a type with the fields of the file."
             )
 
-    _register(
-        Registered(
-            nodetype,
-            serialized_name,
-            lambda _: json.dumps(list(nodetype._fields)).encode(),
-            read,
-            None,
-        )
-    )
+    _register(Registered(nodetype, serialized_name, lambda _: json.dumps(list(nodetype._fields)).encode(), read, None))
     return nodetype
 
 
@@ -145,26 +127,18 @@ def _fields_of_dict(aux: bytes) -> tuple:
     """The keys of a dict in its order, which must be strings."""
     keys = tuple(json.loads(bytes(aux)))
     if not all(isinstance(k, str) for k in keys):
-        raise ValueError(
-            f"the file has an OrderedDict with the keys {keys}, which must be strings."
-        )
+        raise ValueError(f"the file has an OrderedDict with the keys {keys}, which must be strings.")
     return keys
 
 
 def _keys_as_text(keys) -> bytes:
     wrong = [k for k in keys if not isinstance(k, str)]
     if wrong:
-        raise ValueError(
-            f"Cannot serialize an OrderedDict with the key {wrong[0]!r}: only strings are keys in files."
-        )
+        raise ValueError(f"Cannot serialize an OrderedDict with the key {wrong[0]!r}: only strings are keys in files.")
     return json.dumps(list(keys)).encode()
 
 
-_register(
-    Registered(
-        collections.OrderedDict, "collections.OrderedDict", _keys_as_text, _fields_of_dict, None
-    )
-)
+_register(Registered(collections.OrderedDict, "collections.OrderedDict", _keys_as_text, _fields_of_dict, None))
 
 
 def by_type(nodetype: type) -> Registered:

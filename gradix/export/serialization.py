@@ -101,10 +101,7 @@ def _table(e, vjp_order: int) -> dict:
     constraints = list(e.constraints)
     if constraints:
         out[CONSTRAINTS] = constraints
-    checks = [
-        (int(c.is_custom_call() is not None), c.is_custom_call() or "")
-        for c in e.disabled_safety_checks
-    ]
+    checks = [(int(c.is_custom_call() is not None), c.is_custom_call() or "") for c in e.disabled_safety_checks]
     out[DIGEST] = _digest(vars(e), checks, constraints)
     return out
 
@@ -160,9 +157,7 @@ def _tree(tree: PyTreeDef) -> dict:
     )
     written = entry.write(aux)
     if not isinstance(written, (bytes, bytearray)):
-        raise ValueError(
-            f"serialize_auxdata of {entry.name!r} must return bytes, got a {type(written).__name__}."
-        )
+        raise ValueError(f"serialize_auxdata of {entry.name!r} must return bytes, got a {type(written).__name__}.")
     return {0: (I8, _CUSTOM), 1: children, 3: entry.name, 4: bytes(written)}
 
 
@@ -201,15 +196,11 @@ def read_fields(data: bytes, is_trusted: bool) -> tuple[dict, Any]:
         ValueError: the bytes are not such a file, or of a version that this library cannot read.
     """
     if len(data) > MAX_BYTES:
-        raise ValueError(
-            f"the file of an exported function must have at most {MAX_BYTES} bytes, got {len(data)}."
-        )
+        raise ValueError(f"the file of an exported function must have at most {MAX_BYTES} bytes, got {len(data)}.")
     try:
         return _fields(Table.root(data), is_trusted)
     except Malformed as e:
-        raise ValueError(
-            f"the bytes are not a file of an exported function, or are damaged: {e}."
-        ) from None
+        raise ValueError(f"the bytes are not a file of an exported function, or are damaged: {e}.") from None
 
 
 def _fields(t: Table, is_trusted: bool) -> tuple[dict, Any]:
@@ -307,9 +298,7 @@ def _read_aval(t: Table, scope) -> ShapedArray:
             [
                 d if type(d) is not int else _size(d)
                 for d in (
-                    int(s)
-                    if s.isascii() and s.isdigit() and len(s) < 20
-                    else parsing.dimension(s, scope)
+                    int(s) if s.isascii() and s.isdigit() and len(s) < 20 else parsing.dimension(s, scope)
                     for s in t.texts(1)
                 )
             ]
@@ -328,13 +317,7 @@ def _size(n: int) -> int:
 def _dtype(name: str):
     if name.startswith("key<"):
         return dtypes.KeyType(name[4:-1])
-    return (
-        dtypes.float0
-        if name == "float0"
-        else np.dtype(name)
-        if hasattr(np, name)
-        else dtypes.as_dtype(name)
-    )
+    return dtypes.float0 if name == "float0" else np.dtype(name) if hasattr(np, name) else dtypes.as_dtype(name)
 
 
 def _read_tree(t: Table) -> PyTreeDef:
@@ -363,9 +346,7 @@ def _read_tree(t: Table) -> PyTreeDef:
     if entry.build is not None:
         return _built(entry, aux, children)
     return make_node(
-        entry.nodetype,
-        entry.nodetype if issubclass(entry.nodetype, tuple) and aux is None else aux,
-        children,
+        entry.nodetype, entry.nodetype if issubclass(entry.nodetype, tuple) and aux is None else aux, children
     )
 
 
@@ -392,17 +373,11 @@ def made(cls: type, check_class: Any, fields: dict, gradient, allowed: frozenset
     Args:
         allowed: the functions of the runtime that the reader allows in addition.
     """
-    get_vjp = (
-        None
-        if gradient is None
-        else (lambda _: made(cls, check_class, gradient[0], gradient[1], allowed))
-    )
+    get_vjp = None if gradient is None else (lambda _: made(cls, check_class, gradient[0], gradient[1], allowed))
     checks = tuple(
         [
             check_class.platform() if kind == 0 else check_class.custom_call(target)
             for kind, target in fields["disabled_safety_checks"]
         ]
     )
-    return cls(
-        **{**fields, "disabled_safety_checks": checks}, _get_vjp=get_vjp, _allowed_calls=allowed
-    )
+    return cls(**{**fields, "disabled_safety_checks": checks}, _get_vjp=get_vjp, _allowed_calls=allowed)

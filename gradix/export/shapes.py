@@ -64,17 +64,12 @@ def symbolic_shape(
     if shape_spec is None:
         shape_spec = "..."
     if not isinstance(shape_spec, str):
-        raise ValueError(
-            f'symbolic_shape: shape_spec must be a string such as "a, b", or None; got {shape_spec!r}.'
-        )
+        raise ValueError(f'symbolic_shape: shape_spec must be a string such as "a, b", or None; got {shape_spec!r}.')
     return parsing.shape(shape_spec, scope, like)
 
 
 def symbolic_args_specs(
-    args: Any,
-    shapes_specs: Any,
-    constraints: Sequence[str] = (),
-    scope: SymbolicScope | None = None,
+    args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
 ) -> Any:
     """`ShapeDtypeStruct`s of arguments, with symbolic shapes parsed from strings.
 

@@ -35,17 +35,10 @@ class Plan:
             if home is not None and home.mesh is not None and len(home.devices) > 1:
                 self.devices = home.devices
                 asked = [
-                    w
-                    if w is not None
-                    else a.place.sharding
-                    if a.place is not None
-                    else _typed(a, home)
+                    w if w is not None else a.place.sharding if a.place is not None else _typed(a, home)
                     for w, a in zip(ins[len(traced.consts) :], avals)
                 ]
-                chosen = [
-                    w if w is not None else _typed(a, home)
-                    for w, a in zip(outs, traced.jaxpr.out_avals)
-                ]
+                chosen = [w if w is not None else _typed(a, home) for w, a in zip(outs, traced.jaxpr.out_avals)]
                 self.ins, self.outs = [_named(s) for s in asked], [_named(s) for s in chosen]
 
     @property
@@ -55,11 +48,7 @@ class Plan:
 
     def options(self) -> dict[str, Any]:
         """The devices and shardings as arguments of `program.lower`."""
-        return (
-            {"devices": self.devices, "in_shardings": self.ins, "out_shardings": self.outs}
-            if self.devices
-            else {}
-        )
+        return {"devices": self.devices, "in_shardings": self.ins, "out_shardings": self.outs} if self.devices else {}
 
 
 def _typed(aval, home):
@@ -81,21 +70,13 @@ def _named(sharding):
 
 def without_devices(shardings) -> tuple:
     """The named shardings on abstract meshes, which have no particular devices."""
-    return tuple(
-        [
-            s and NamedSharding(_abstract(s.mesh), s.spec, memory_kind=s.memory_kind)
-            for s in shardings
-        ]
-    )
+    return tuple([s and NamedSharding(_abstract(s.mesh), s.spec, memory_kind=s.memory_kind) for s in shardings])
 
 
 def with_divisions(avals, shardings) -> tuple:
     """The types with the part of their shardings that is over `Explicit` mesh axes."""
     return tuple(
-        [
-            located(a, division=explicit_part(s, a.ndim)) if s is not None else a
-            for a, s in zip(avals, shardings)
-        ]
+        [located(a, division=explicit_part(s, a.ndim)) if s is not None else a for a, s in zip(avals, shardings)]
     )
 
 
@@ -125,12 +106,7 @@ def on_mesh(shardings, mesh) -> tuple:
                 f"the program was exported for the mesh {s.mesh}; got a mesh with the axes "
                 f"{mesh.shape_tuple}. Pass one with the same axes."
             )
-    return tuple(
-        [
-            s and NamedSharding(mesh, s.spec, memory_kind=s.memory_kind or "device")
-            for s in shardings
-        ]
-    )
+    return tuple([s and NamedSharding(mesh, s.spec, memory_kind=s.memory_kind or "device") for s in shardings])
 
 
 # -- calls -----------------------------------------------------------------------------------------
@@ -239,10 +215,7 @@ def _table(sharding) -> dict:
             "the axis is divided."
         )
     parts = [{0: list(p if isinstance(p, tuple) else () if p is None else (p,))} for p in spec]
-    out = {
-        0: _mesh_table(sharding.mesh),
-        1: {0: parts, 1: sorted(spec.reduced), 2: sorted(spec.unreduced)},
-    }
+    out = {0: _mesh_table(sharding.mesh), 1: {0: parts, 1: sorted(spec.reduced), 2: sorted(spec.unreduced)}}
     return out if sharding.memory_kind is None else {**out, 2: sharding.memory_kind}
 
 
@@ -269,20 +242,14 @@ def _read(t: Table) -> NamedSharding:
     kind = (
         None
         if device is None
-        else AbstractDevice(
-            device.text(0), device.number(1, U32) if device.has(1) else None, device.text(2)
-        )
+        else AbstractDevice(device.text(0), device.number(1, U32) if device.has(1) else None, device.text(2))
     )
     try:
-        abstract = AbstractMesh(
-            sizes, names, tuple([_TYPE_OF[k] for k in kinds]) or None, abstract_device=kind
-        )
+        abstract = AbstractMesh(sizes, names, tuple([_TYPE_OF[k] for k in kinds]) or None, abstract_device=kind)
         parts = [tuple(p.texts(0)) or None for p in spec.tables(0)]
         return NamedSharding(
             abstract,
-            PartitionSpec(
-                *parts, reduced=frozenset(spec.texts(1)), unreduced=frozenset(spec.texts(2))
-            ),
+            PartitionSpec(*parts, reduced=frozenset(spec.texts(1)), unreduced=frozenset(spec.texts(2))),
             memory_kind=t.text(2) or None,
         )
     except (TypeError, ValueError) as e:

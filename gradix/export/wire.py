@@ -193,9 +193,7 @@ class Table:
 
     def tables(self, slot: int) -> list[Table]:
         """The vector of tables in a slot."""
-        return [
-            Table(self.data, place, self.budget, self.depth + 1) for place in self._places(slot)
-        ]
+        return [Table(self.data, place, self.budget, self.depth + 1) for place in self._places(slot)]
 
 
 def _decoded(raw: bytes) -> str:

@@ -176,11 +176,7 @@ def get_compile_options(
         1
     """
     shape = (num_replicas, num_partitions)
-    ids = (
-        np.arange(num_replicas * num_partitions)
-        if device_assignment is None
-        else np.asarray(device_assignment)
-    )
+    ids = np.arange(num_replicas * num_partitions) if device_assignment is None else np.asarray(device_assignment)
     if ids.size != num_replicas * num_partitions:
         raise ValueError(
             f"device_assignment must have num_replicas * num_partitions = {num_replicas} * "
@@ -188,9 +184,7 @@ def get_compile_options(
         )
     options = _xla_options.options(compiler_options=env_options_overrides)
     platform = getattr(backend, "platform", backend) or _devices()[0].platform
-    return _xla_options.build(
-        options, ids.reshape(shape), platform, [True] if num_partitions > 1 else None
-    )
+    return _xla_options.build(options, ids.reshape(shape), platform, [True] if num_partitions > 1 else None)
 
 
 __dir__ = _own_names(__name__)

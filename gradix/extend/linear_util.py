@@ -48,9 +48,7 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
     return cached
 
 
-def wrap_init(
-    f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None
-) -> WrappedFun:
+def wrap_init(f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None) -> WrappedFun:
     """The function `f` in a wrapper, with keyword arguments for its calls.
 
     Example:
@@ -84,8 +82,7 @@ class Store:
     def store(self, value) -> None:
         if self.values:
             raise StoreException(
-                "Store occupied: the transformed function was called twice. Wrap the function again for "
-                "each call."
+                "Store occupied: the transformed function was called twice. Wrap the function again for each call."
             )
         self.values.append(value)
 
@@ -104,9 +101,7 @@ def _decorating(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def either(gen: Callable, *args, **kwargs):
-        return (
-            function(gen, *args, **kwargs) if args else functools.partial(function, gen, **kwargs)
-        )
+        return function(gen, *args, **kwargs) if args else functools.partial(function, gen, **kwargs)
 
     return either
 
@@ -122,9 +117,7 @@ def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Wr
         >>> lu.transformation2(doubled, lu.wrap_init(lambda x: x + 1)).call_wrapped(3)
         8
     """
-    return fun.wrap(
-        lambda *args, **kwargs: gen(fun.call_wrapped, *gen_static_args, *args, **kwargs)
-    )
+    return fun.wrap(lambda *args, **kwargs: gen(fun.call_wrapped, *gen_static_args, *args, **kwargs))
 
 
 @_decorating
@@ -161,11 +154,7 @@ def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Wra
 
 @_decorating
 def transformation_with_aux2(
-    gen: Callable,
-    fun: WrappedFun,
-    *gen_static_args: Any,
-    use_eq_store: bool = False,
-    unk_names: bool = False,
+    gen: Callable, fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False, unk_names: bool = False
 ) -> tuple[WrappedFun, Callable[[], Any]]:
     """As `transformation2`, with a `Store` as second argument of `gen`.
 

@@ -188,10 +188,5 @@ unsafe_rbg_prng_impl = _built_in("unsafe_rbg")
 
 
 __dir__ = _own_names(
-    __name__,
-    "rbg_prng_impl",
-    "threefry2x32_p",
-    "threefry_2x32",
-    "threefry_prng_impl",
-    "unsafe_rbg_prng_impl",
+    __name__, "rbg_prng_impl", "threefry2x32_p", "threefry_2x32", "threefry_prng_impl", "unsafe_rbg_prng_impl"
 )

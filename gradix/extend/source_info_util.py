@@ -13,11 +13,7 @@ from gradix._base.name_stack import (
     names_set,
     transforming,
 )
-from gradix._base.source import (
-    SourcePlace as SourceInfo,
-    current as current,
-    exclude as register_exclusion,
-)
+from gradix._base.source import SourcePlace as SourceInfo, current as current, exclude as register_exclusion
 from gradix._core.trace import state as _state
 
 __all__ = [
@@ -120,9 +116,7 @@ def transform_name_stack(name: str) -> contextlib.AbstractContextManager:
 
 
 @contextlib.contextmanager
-def user_context(
-    traceback: SourceInfo | None, *, name_stack: NameStack | None = None
-) -> Iterator[None]:
+def user_context(traceback: SourceInfo | None, *, name_stack: NameStack | None = None) -> Iterator[None]:
     """A context manager for interpreters, which gives a place and names to operations inside.
 
     Args:

@@ -37,14 +37,7 @@ class ModuleContext:
 class LoweringRuleContext:
     """What a lowering rule can read of its operation: types of operands and results, and module."""
 
-    def __init__(
-        self,
-        module_context: ModuleContext,
-        primitive: Primitive | None,
-        avals_in,
-        avals_out,
-        **others,
-    ):
+    def __init__(self, module_context: ModuleContext, primitive: Primitive | None, avals_in, avals_out, **others):
         self.module_context, self.primitive = module_context, primitive
         self.avals_in, self.avals_out = avals_in, avals_out
         self.name_stack = others.get("name_stack", "")
@@ -81,15 +74,9 @@ class LoweredFunction:
         symbol = (
             em.function("lowered_function", closed.jaxpr)
             if not closed.consts
-            else em.define(
-                "lowered_function",
-                closed.in_avals,
-                lambda *xs: em.inline(closed.jaxpr, closed.consts, xs),
-            )
+            else em.define("lowered_function", closed.in_avals, lambda *xs: em.inline(closed.jaxpr, closed.consts, xs))
         )
-        return xla_mlir.call(
-            ctx.module_context.module, em.functions, symbol, closed.out_avals, args
-        )
+        return xla_mlir.call(ctx.module_context.module, em.functions, symbol, closed.out_avals, args)
 
 
 def flat_values(values) -> list:

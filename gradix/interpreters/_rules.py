@@ -80,9 +80,7 @@ class Rules(MutableMapping):
         return self.to_jax(prim)
 
     def _has(self, prim) -> bool:
-        return isinstance(prim, Primitive) and getattr(type(prim), self.method) is not getattr(
-            Primitive, self.method
-        )
+        return isinstance(prim, Primitive) and getattr(type(prim), self.method) is not getattr(Primitive, self.method)
 
     def __delitem__(self, prim) -> None:
         del self.given[prim]
@@ -103,9 +101,7 @@ class Rules(MutableMapping):
 
 def jvp_to_ours(prim, rule):
     def jvp(primals, tangents, **params):
-        out, t = rule(
-            tuple(primals), tuple([as_zero(t, x) for t, x in zip(tangents, primals)]), **params
-        )
+        out, t = rule(tuple(primals), tuple([as_zero(t, x) for t, x in zip(tangents, primals)]), **params)
         if prim.multiple_results:
             return [as_array(o) for o in out], [without_zero(d) for d in t]
         return as_array(out), without_zero(t)

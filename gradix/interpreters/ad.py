@@ -215,12 +215,7 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def jvp(
-    fun: Any,
-    primals: Any,
-    tangents: Any,
-    has_aux: bool = False,
-    instantiate: bool = True,
-    transform_stack: bool = True,
+    fun: Any, primals: Any, tangents: Any, has_aux: bool = False, instantiate: bool = True, transform_stack: bool = True
 ) -> Any:
     """The results of a function of arrays, and their tangents, as two lists.
 

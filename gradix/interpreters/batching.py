@@ -127,8 +127,7 @@ def defbroadcasting(prim: Any) -> None:
     def batch(size, args, axes, **params):
         rank = max([x.aval.ndim - (a is not None) for x, a in zip(args, axes)])
         front = [
-            _with_rank(to_front(size, x, a) if a is not None else x, rank, a is not None)
-            for x, a in zip(args, axes)
+            _with_rank(to_front(size, x, a) if a is not None else x, rank, a is not None) for x, a in zip(args, axes)
         ]
         return _same_axis(prim, bind(prim, front, params), 0)
 
@@ -206,9 +205,5 @@ def broadcast(x: Any, sz: Any, axis: Any, mesh_axis: Any = None) -> Array:
 
 
 __dir__ = _own_names(
-    __name__,
-    "axis_primitive_batchers",
-    "fancy_primitive_batchers",
-    "not_mapped",
-    "primitive_batchers",
+    __name__, "axis_primitive_batchers", "fancy_primitive_batchers", "not_mapped", "primitive_batchers"
 )

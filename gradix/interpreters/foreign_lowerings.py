@@ -71,9 +71,7 @@ def build_ffi_lowering_function(
             made["output_operand_aliases"] = _ir.ArrayAttr.get(
                 [_ir.Attribute.parse(_alias(i, o, len(results))) for i, o in aliases.items()]
             )
-        return _ir.Operation.create(
-            "stablehlo.custom_call", results=results, operands=list(operands), attributes=made
-        )
+        return _ir.Operation.create("stablehlo.custom_call", results=results, operands=list(operands), attributes=made)
 
     return build
 
@@ -109,9 +107,7 @@ def _config(given: Mapping[str, Any] | str | None, attributes: Mapping[str, Any]
     if isinstance(given, str):
         return _ir.StringAttr.get(given)
     every = {**(given or {}), **attributes}
-    return _ir.DictAttr.get(
-        {k: v if isinstance(v, _ir.Attribute) else ir_attribute(v) for k, v in every.items()}
-    )
+    return _ir.DictAttr.get({k: v if isinstance(v, _ir.Attribute) else ir_attribute(v) for k, v in every.items()})
 
 
 def _layout(order: Any, aval: Any):

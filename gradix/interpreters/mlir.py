@@ -57,11 +57,7 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:
 
 
 def register_lowering(
-    prim: Any,
-    rule: LoweringRule,
-    platform: str | None = None,
-    inline: bool = True,
-    cacheable: bool = True,
+    prim: Any, rule: LoweringRule, platform: str | None = None, inline: bool = True, cacheable: bool = True
 ) -> None:
     """Set the lowering rule of a primitive.
 
@@ -329,27 +325,13 @@ def emit_python_callback(
     """
 
     def calling(*xs):
-        params = {
-            "callback": lambda *arrays: list(callback(*arrays)),
-            "result_avals": tuple(result_avals),
-        }
+        params = {"callback": lambda *arrays: list(callback(*arrays)), "result_avals": tuple(result_avals)}
         if has_side_effect:
             return bind(io_callback_p, list(xs), {**params, "sharding": None, "ordered": False})
         return bind(pure_callback_p, list(xs), {**params, "sharding": None, "vmap_method": None})
 
     rule = LoweredFunction(calling, True)
-    return (
-        rule(ctx.replace(avals_in=list(operand_avals), avals_out=list(result_avals)), *operands),
-        token,
-        None,
-    )
+    return (rule(ctx.replace(avals_in=list(operand_avals), avals_out=list(result_avals)), *operands), token, None)
 
 
-__dir__ = _own_names(
-    __name__,
-    "LoweringRule",
-    "LoweringRuleContext",
-    "ModuleContext",
-    "Value",
-    "ir",
-)
+__dir__ = _own_names(__name__, "LoweringRule", "LoweringRuleContext", "ModuleContext", "Value", "ir")

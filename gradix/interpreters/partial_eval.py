@@ -16,9 +16,7 @@ from gradix._transforms.staging import (
 )
 
 
-def dce_jaxpr(
-    jaxpr: Jaxpr, used_outputs: Any, instantiate: Any = False
-) -> tuple[Jaxpr, list[bool]]:
+def dce_jaxpr(jaxpr: Jaxpr, used_outputs: Any, instantiate: Any = False) -> tuple[Jaxpr, list[bool]]:
     """The program without operations and inputs that its used outputs do not need.
 
     Args:
@@ -43,14 +41,10 @@ def dce_jaxpr(
         return _dce.dce_jaxpr(jaxpr, used_outputs, keep_inputs=instantiate)
     small, used = _dce.dce_jaxpr(jaxpr, used_outputs)
     left = [u or keep for u, keep in zip(used, instantiate)]
-    return small.replace(
-        invars=[v for v, u in zip(jaxpr.invars, left) if u], effects=small.effects
-    ), left
+    return small.replace(invars=[v for v, u in zip(jaxpr.invars, left) if u], effects=small.effects), left
 
 
-def dce_jaxpr_consts(
-    jaxpr: Jaxpr, used_outputs: Any, instantiate: Any = False
-) -> tuple[Jaxpr, list[bool], list[bool]]:
+def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Any, instantiate: Any = False) -> tuple[Jaxpr, list[bool], list[bool]]:
     """As `dce_jaxpr`, but constvars that are not needed are dropped too.
 
     Returns:
@@ -67,13 +61,7 @@ def dce_jaxpr_consts(
     small, used = dce_jaxpr(jaxpr, used_outputs, instantiate)
     read = {v for e in small.eqns for v in e.invars if type(v) is not Literal} | set(small.outvars)
     left = [v in read for v in jaxpr.constvars]
-    return (
-        small.replace(
-            constvars=[v for v, u in zip(jaxpr.constvars, left) if u], effects=small.effects
-        ),
-        left,
-        used,
-    )
+    return (small.replace(constvars=[v for v, u in zip(jaxpr.constvars, left) if u], effects=small.effects), left, used)
 
 
 class PartialVal(tuple):
@@ -104,9 +92,7 @@ class PartialVal(tuple):
         return as_array(self[1]).aval if self[0] is None else self[0]
 
 
-def trace_to_jaxpr_nounits(
-    fun: Any, pvals: Any, instantiate: Any = False
-) -> tuple[Jaxpr, list[PartialVal], list]:
+def trace_to_jaxpr_nounits(fun: Any, pvals: Any, instantiate: Any = False) -> tuple[Jaxpr, list[PartialVal], list]:
     """Run a function on partly known arguments, and trace what depends on the unknown ones.
 
     Args:
@@ -136,11 +122,7 @@ def trace_to_jaxpr_nounits(
         every = [instantiate] * len(outs) if isinstance(instantiate, bool) else instantiate
         open_ = [i or (isinstance(o, Tracer) and o._trace is trace) for o, i in zip(outs, every)]
         jaxpr, consts = trace.close([o for o, u in zip(outs, open_) if u])
-    return (
-        jaxpr,
-        [PartialVal.unknown(o.aval) if u else PartialVal.known(o) for o, u in zip(outs, open_)],
-        consts,
-    )
+    return (jaxpr, [PartialVal.unknown(o.aval) if u else PartialVal.known(o) for o, u in zip(outs, open_)], consts)
 
 
 def trace_to_jaxpr_dynamic(fun: Any, in_avals: Any) -> tuple[Jaxpr, list, list]:

@@ -29,8 +29,4 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     return compiled(prim, [as_array(a) for a in args], params)
 
 
-__dir__ = _own_names(
-    __name__,
-    "canonicalize_dtype_handlers",
-    "pytype_aval_mappings",
-)
+__dir__ = _own_names(__name__, "canonicalize_dtype_handlers", "pytype_aval_mappings")

@@ -361,9 +361,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     x = inexact_operand("gelu", x)
     x = lax.convert_element_type(x, x.aval.dtype)
     if approximate:
-        return x * (
-            0.5 * (1.0 + lax.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * lax.integer_pow(x, 3))))
-        )
+        return x * (0.5 * (1.0 + lax.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * lax.integer_pow(x, 3)))))
     return (0.5 * x) * lax.erfc(-x * math.sqrt(0.5))
 
 

@@ -71,8 +71,7 @@ def dot_product_attention(
     """
     if implementation not in (None, "xla"):
         raise NotImplementedError(
-            "dot_product_attention: implementation must be 'xla' or None, got "
-            f"{implementation!r}. Leave it out."
+            f"dot_product_attention: implementation must be 'xla' or None, got {implementation!r}. Leave it out."
         )
     q, k, v = [as_operand("dot_product_attention", x) for x in (query, key, value)]
     shape = q.aval.shape
@@ -82,19 +81,8 @@ def dot_product_attention(
     batch, t, n, _ = q.aval.shape
     s = k.aval.shape[1]
     full = batch, n, t, s
-    bias, mask = [
-        None if x is None else _four_axes(name, x, full)
-        for name, x in (("bias", bias), ("mask", mask))
-    ]
-    allowed = _allowed(
-        mask,
-        t,
-        s,
-        is_causal,
-        local_window_size,
-        query_seq_lengths,
-        key_lengths=key_value_seq_lengths,
-    )
+    bias, mask = [None if x is None else _four_axes(name, x, full) for name, x in (("bias", bias), ("mask", mask))]
+    allowed = _allowed(mask, t, s, is_causal, local_window_size, query_seq_lengths, key_lengths=key_value_seq_lengths)
     scores = _scores(q, k, 1 / math.sqrt(q.aval.shape[-1]) if scale is None else scale)
     if bias is not None:
         scores = scores + lax.convert_element_type(bias, scores.aval.dtype)
@@ -110,18 +98,12 @@ def dot_product_attention(
     out = lax.reshape(out, shape)
     if not return_residual:
         return out
-    residual = lax.transpose(
-        lax.convert_element_type(logsumexp(scores, axis=-1), q.aval.dtype), (0, 2, 1)
-    )
+    residual = lax.transpose(lax.convert_element_type(logsumexp(scores, axis=-1), q.aval.dtype), (0, 2, 1))
     return out, lax.reshape(residual, shape[:-1])
 
 
 def _check_shapes(q, k, v) -> None:
-    ok = (
-        q.ndim == k.ndim == v.ndim == 4
-        and k.shape == v.shape
-        and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
-    )
+    ok = q.ndim == k.ndim == v.ndim == 4 and k.shape == v.shape and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
     if not ok or q.shape[2] % k.shape[2]:
         raise ValueError(
             "dot_product_attention takes query (B, T, N, H) and key and value (B, S, K, H), and N "
@@ -129,8 +111,7 @@ def _check_shapes(q, k, v) -> None:
         )
     if not q.dtype == k.dtype == v.dtype:
         raise ValueError(
-            "dot_product_attention: query, key and value must have one dtype, got "
-            f"{q.dtype}, {k.dtype}, {v.dtype}."
+            f"dot_product_attention: query, key and value must have one dtype, got {q.dtype}, {k.dtype}, {v.dtype}."
         )
 
 
@@ -139,8 +120,7 @@ def _four_axes(name: str, x, full: tuple):
     shape = (1,) * (4 - x.aval.ndim) + x.aval.shape
     if len(shape) != 4 or any(m not in (1, n) for m, n in zip(shape, full)):
         raise ValueError(
-            f"dot_product_attention: {name} must broadcast to (B, N, T, S) = {full}, got shape "
-            f"{x.aval.shape}."
+            f"dot_product_attention: {name} must broadcast to (B, N, T, S) = {full}, got shape {x.aval.shape}."
         )
     return lax.reshape(x, shape)
 
@@ -154,17 +134,11 @@ def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, *, ke
         parts.append(jnp.asarray(columns <= rows)[None, None])
     if window is not None:
         before, after = (window, window) if isinstance(window, int) else window
-        parts.append(
-            jnp.asarray((columns >= rows - before) & (columns <= rows + after))[None, None]
-        )
+        parts.append(jnp.asarray((columns >= rows - before) & (columns <= rows + after))[None, None])
     if query_lengths is not None:
-        parts.append(
-            jnp.asarray(rows)[None, None] < jnp.asarray(query_lengths)[:, None, None, None]
-        )
+        parts.append(jnp.asarray(rows)[None, None] < jnp.asarray(query_lengths)[:, None, None, None])
     if key_lengths is not None:
-        parts.append(
-            jnp.asarray(columns)[None, None] < jnp.asarray(key_lengths)[:, None, None, None]
-        )
+        parts.append(jnp.asarray(columns)[None, None] < jnp.asarray(key_lengths)[:, None, None, None])
     allowed = None
     for part in parts:
         allowed = part if allowed is None else allowed & part
@@ -184,9 +158,7 @@ def _scores(q, k, scale):
 def _weighted_values(weights, v, like):
     """The products of weights (B, N, T, S) and values (B, S, K, H), of shape (B, T, N, H)."""
     (b, n, t, s), heads = weights.aval.shape, v.aval.shape[2]
-    weights = lax.reshape(
-        lax.convert_element_type(weights, like.dtype), (b, heads, n // heads, t, s)
-    )
+    weights = lax.reshape(lax.convert_element_type(weights, like.dtype), (b, heads, n // heads, t, s))
     # The products have the shape (B, K, N/K, T, H).
     out = lax.dot_general(weights, v, (((4,), (1,)), ((0, 1), (0, 2))))
     return lax.reshape(lax.transpose(out, (0, 3, 1, 2, 4)), like.shape)

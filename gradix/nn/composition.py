@@ -32,10 +32,7 @@ def fused(function: Callable | None = None, *, host: Callable | None = None) -> 
     """
     if function is None:
         return functools.partial(fused, host=host)
-    compiled, composed = (
-        jit(function, static_argnames=static_names(function)),
-        replayed(function, host=host),
-    )
+    compiled, composed = (jit(function, static_argnames=static_names(function)), replayed(function, host=host))
     name = function.__name__
 
     @functools.wraps(function)
@@ -51,7 +48,5 @@ def fused(function: Callable | None = None, *, host: Callable | None = None) -> 
 
 def static_names(function: Callable) -> list[str]:
     """The parameters on which the program depends, and which are not its operands."""
-    names = function.__code__.co_varnames[
-        : function.__code__.co_argcount + function.__code__.co_kwonlyargcount
-    ]
+    names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
     return [n for n in names if n in ("axis", "approximate", "keepdims", "algorithm")]

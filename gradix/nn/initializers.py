@@ -49,9 +49,7 @@ class Initializer(Protocol):
     def __call__(self, key, shape, dtype: Any = None, out_sharding: Any = None): ...
 
 
-def zeros(
-    key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None
-) -> Array:
+def zeros(key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
     """An initializer itself: zeros of the given shape, in the default floating dtype by default.
 
     Args:
@@ -70,9 +68,7 @@ def zeros(
     return jnp.zeros(shape, dtype)
 
 
-def ones(
-    key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None
-) -> Array:
+def ones(key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
     """An initializer itself: ones of the given shape, in the default floating dtype by default.
 
     Args:
@@ -150,10 +146,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
 
 def truncated_normal(
-    stddev: ArrayLike = 1e-2,
-    dtype: DTypeLike | None = None,
-    lower: ArrayLike = -2.0,
-    upper: ArrayLike = 2.0,
+    stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0
 ) -> Initializer:
     """An initializer that draws normal numbers between two bounds, scaled by `stddev`.
 
@@ -182,19 +175,11 @@ def truncated_normal(
 def _dtype(dtype, default):
     """The dtype of the call, or that of the initializer, or the default floating one."""
     dtype = default if dtype is None else dtype
-    return (
-        dtypes.python_scalar_dtype(float)
-        if dtype is None
-        else dtypes.requested_dtype(dtype, "an initializer")
-    )
+    return dtypes.python_scalar_dtype(float) if dtype is None else dtypes.requested_dtype(dtype, "an initializer")
 
 
 def _number(x, dtype):
-    return (
-        lax.convert_element_type(x, dtype)
-        if not isinstance(x, (int, float))
-        else lax.full((), x, dtype)
-    )
+    return lax.convert_element_type(x, dtype) if not isinstance(x, (int, float)) else lax.full((), x, dtype)
 
 
 # -- scaled by the size of a layer -----------------------------------------------------------------
@@ -247,13 +232,8 @@ def variance_scaling(
             return divided(init, out_sharding, key, shape, dtype)
         dtype, shape = _dtype(dtype, default), tuple(shape)
         if mode not in _MODES:
-            raise ValueError(
-                f"variance_scaling: mode must be one of {', '.join(map(repr, _MODES))}, got "
-                f"{mode!r}."
-            )
-        variance = lax.full(
-            (), scale / _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis)), dtype
-        )
+            raise ValueError(f"variance_scaling: mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}.")
+        variance = lax.full((), scale / _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis)), dtype)
         return _scaled(distribution, key, variance, shape, dtype)
 
     return init
@@ -269,15 +249,10 @@ def _scaled(distribution: str, key, variance, shape, dtype):
         return random.uniform(key, shape, dtype, -1, 1) * lax.sqrt(_number(3.0, dtype) * variance)
     if distribution == "truncated_normal":
         deviation = lax.sqrt(variance) / _number(_CUT_COMPLEX if is_complex else _CUT_REAL, dtype)
-        drawn = (
-            _cut_normal(key, 2, shape, dtype)
-            if is_complex
-            else random.truncated_normal(key, -2, 2, shape, dtype)
-        )
+        drawn = _cut_normal(key, 2, shape, dtype) if is_complex else random.truncated_normal(key, -2, 2, shape, dtype)
         return drawn * deviation
     raise ValueError(
-        "variance_scaling: distribution must be 'normal', 'truncated_normal' or 'uniform', got "
-        f"{distribution!r}."
+        f"variance_scaling: distribution must be 'normal', 'truncated_normal' or 'uniform', got {distribution!r}."
     )
 
 
@@ -315,15 +290,11 @@ def _cut_normal(key, upper, shape, dtype):
 
 
 def _unit_circle(key, shape, dtype, part):
-    angle = lax.convert_element_type(random.uniform(key, shape, part), dtype) * _number(
-        2 * np.pi, dtype
-    )
+    angle = lax.convert_element_type(random.uniform(key, shape, part), dtype) * _number(2 * np.pi, dtype)
     return lax.exp(lax.full((), 1j, dtype) * angle)
 
 
-def _named(
-    name: str, scale: float, mode: str, distribution: str, summary: str
-) -> Callable[..., Initializer]:
+def _named(name: str, scale: float, mode: str, distribution: str, summary: str) -> Callable[..., Initializer]:
     def function(
         in_axis: int | Sequence[int] = -2,
         out_axis: int | Sequence[int] = -1,
@@ -368,11 +339,7 @@ glorot_normal = _named(
     "An initializer with normal numbers of variance 2 / (inputs + outputs), within two deviations.",
 )
 lecun_uniform = _named(
-    "lecun_uniform",
-    1.0,
-    "fan_in",
-    "uniform",
-    "An initializer with uniform numbers of variance 1 / inputs.",
+    "lecun_uniform", 1.0, "fan_in", "uniform", "An initializer with uniform numbers of variance 1 / inputs."
 )
 lecun_normal = _named(
     "lecun_normal",
@@ -402,9 +369,7 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 # -- orthogonal ------------------------------------------------------------------------------------
 
 
-def orthogonal(
-    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
-) -> Initializer:
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer with uniform random orthogonal matrices (Saxe, McClelland and Ganguli 2014).
 
     If the matrix is not square, its rows or its columns are orthonormal, whichever are fewer.
@@ -432,23 +397,17 @@ def orthogonal(
             return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         if len(shape) < 2:
-            raise ValueError(
-                f"initializers.orthogonal: shape must have at least two axes, got {tuple(shape)}."
-            )
+            raise ValueError(f"initializers.orthogonal: shape must have at least two axes, got {tuple(shape)}.")
         columns = shape[column_axis]
         rows = math.prod(shape) // columns if columns else 0
         matrix = random.orthogonal(key, rows, dtype=dtype, m=columns)
         others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
-        return _number(scale, dtype) * jnp.moveaxis(
-            matrix.reshape((*others, columns)), -1, column_axis
-        )
+        return _number(scale, dtype) * jnp.moveaxis(matrix.reshape((*others, columns)), -1, column_axis)
 
     return init
 
 
-def delta_orthogonal(
-    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
-) -> Initializer:
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of convolutions with an orthogonal matrix at the centre and zeros elsewhere.
 
     It is that of Xiao et al. (2018).

@@ -75,18 +75,12 @@ def logsumexp(
     a = _countable(a, everything)
     if where is not None:
         a = choose(where, a, 0)
-    shift = stop_gradient(
-        _finite(max_of_numbers(lax.real(a) if _is_complex(a) else a, everything, -_INF, where))
-    )
+    shift = stop_gradient(_finite(max_of_numbers(lax.real(a) if _is_complex(a) else a, everything, -_INF, where)))
     terms = lax.exp(a - lax.convert_element_type(shift, a.aval.dtype))
-    total = jnp.sum(
-        terms if b is None else terms * b, axis=everything, keepdims=keepdims, where=where
-    )
+    total = jnp.sum(terms if b is None else terms * b, axis=everything, keepdims=keepdims, where=where)
     shift = shift if keepdims else lax.squeeze(shift, axes)
     if return_sign:
-        size = lax.log(abs(total)) + lax.convert_element_type(
-            shift, dtypes.real_dtype(a.aval.dtype)
-        )
+        size = lax.log(abs(total)) + lax.convert_element_type(shift, dtypes.real_dtype(a.aval.dtype))
         sign = lax.sign(total)
         return _in_dtype(size, dtype), sign if _is_complex(a) else _in_dtype(sign, dtype)
     if _is_complex(a):
@@ -124,9 +118,7 @@ def _is_complex(x) -> bool:
 
 
 @fused
-def logmeanexp(
-    x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False
-) -> Array:
+def logmeanexp(x: ArrayLike, axis: Axes | None = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """The logarithm of the mean of eˣ over axes; the exponentials do not overflow.
 
     Args:
@@ -149,10 +141,7 @@ def logmeanexp(
     if where is None:
         return total - lax.log(lax.full((), _count(x, axis), total.aval.dtype))
     counted = jnp.sum(
-        jnp.broadcast_to(where, x.aval.shape),
-        axis=axis,
-        dtype=dtypes.real_dtype(x.aval.dtype),
-        keepdims=keepdims,
+        jnp.broadcast_to(where, x.aval.shape), axis=axis, dtype=dtypes.real_dtype(x.aval.dtype), keepdims=keepdims
     )
     return total - lax.log(counted)
 
@@ -271,11 +260,7 @@ def standardize(
 
 @replayed
 def one_hot(
-    x: ArrayLike | Sequence[int],
-    num_classes: int,
-    *,
-    dtype: DTypeLike | None = None,
-    axis: int | str = -1,
+    x: ArrayLike | Sequence[int], num_classes: int, *, dtype: DTypeLike | None = None, axis: int | str = -1
 ) -> Array:
     """Vectors with a 1 at given places and 0 elsewhere; they are 0 for a place out of bounds.
 
@@ -303,9 +288,7 @@ def one_hot(
     """
     if isinstance(num_classes, Tracer):
         raise ConcretizationTypeError(
-            num_classes,
-            "one_hot: num_classes must be known, as it is a size of the result; make it a static "
-            "argument.",
+            num_classes, "one_hot: num_classes must be known, as it is a size of the result; make it a static argument."
         )
     classes = index(num_classes)
     x = jnp.asarray(x)
@@ -316,17 +299,11 @@ def one_hot(
             DeprecationWarning,
             stacklevel=2,
         )
-    dtype = (
-        dtypes.python_scalar_dtype(float)
-        if dtype is None
-        else dtypes.requested_dtype(dtype, "one_hot")
-    )
+    dtype = dtypes.python_scalar_dtype(float) if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
     if isinstance(axis, str):
         size = lax.axis_size(axis)
         if size != classes:
-            raise ValueError(
-                f"one_hot: num_classes must be the size {size} of the axis {axis!r}, got {classes}."
-            )
+            raise ValueError(f"one_hot: num_classes must be the size {size} of the axis {axis!r}, got {classes}.")
         return lax.convert_element_type(x == lax.axis_index(axis), dtype)
     ndim = x.aval.ndim
     place = canonical_axis(axis, ndim + 1)
@@ -334,9 +311,5 @@ def one_hot(
     shape[place] = classes
     if x.aval.dtype in dtypes.INTEGER:
         x = lax._wide_index(x, classes)
-    numbers = lax.broadcasted_iota(
-        x.aval.dtype if x.aval.dtype not in dtypes.BOOL else np.dtype("int32"), shape, place
-    )
-    return lax.convert_element_type(
-        lax.expand_dims(as_operand("one_hot", x), (place,)) == numbers, dtype
-    )
+    numbers = lax.broadcasted_iota(x.aval.dtype if x.aval.dtype not in dtypes.BOOL else np.dtype("int32"), shape, place)
+    return lax.convert_element_type(lax.expand_dims(as_operand("one_hot", x), (place,)) == numbers, dtype)

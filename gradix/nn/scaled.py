@@ -110,23 +110,16 @@ def scaled_matmul(
     """
     a, b, s, t = (as_operand("scaled_matmul", x) for x in (lhs, rhs, lhs_scales, rhs_scales))
     _check_scaled(a.shape, b.shape, s.shape, t.shape)
-    out = lax.dot_general(
-        _spread(a, s), _spread(b, t), (((2,), (2,)), ((0,), (0,))), precision="highest"
-    )
+    out = lax.dot_general(_spread(a, s), _spread(b, t), (((2,), (2,)), ((0,), (0,))), precision="highest")
     return out.astype(preferred_element_type)
 
 
 def _check_scaled(a, b, s, t) -> None:
     if {len(x) for x in (a, b, s, t)} != {3}:
-        raise ValueError(
-            f"scaled_matmul: all operands must have three axes, got shapes {a}, {b}, {s} and {t}."
-        )
+        raise ValueError(f"scaled_matmul: all operands must have three axes, got shapes {a}, {b}, {s} and {t}.")
     for what, x, y in (("lhs and rhs", a, b), ("their scales", s, t)):
         if (x[0], x[2]) != (y[0], y[2]):
-            raise ValueError(
-                f"scaled_matmul: {what} must have the same first and last sizes, got shapes {x} "
-                f"and {y}."
-            )
+            raise ValueError(f"scaled_matmul: {what} must have the same first and last sizes, got shapes {x} and {y}.")
     if a[:2] != s[:2] or b[:2] != t[:2]:
         raise ValueError(
             "scaled_matmul: scales must have the first two sizes of their operands, got shapes "
@@ -134,16 +127,13 @@ def _check_scaled(a, b, s, t) -> None:
         )
     if not s[2] or a[2] % s[2]:
         raise ValueError(
-            f"scaled_matmul: rows of {a[2]} elements do not divide into {s[2]} blocks, one for "
-            "each scale."
+            f"scaled_matmul: rows of {a[2]} elements do not divide into {s[2]} blocks, one for each scale."
         )
 
 
 def _spread(x, scales):
     """The elements multiplied by their scales, in float32."""
-    return x.astype(np.float32) * jnp.repeat(
-        scales.astype(np.float32), x.shape[2] // scales.shape[2], axis=2
-    )
+    return x.astype(np.float32) * jnp.repeat(scales.astype(np.float32), x.shape[2] // scales.shape[2], axis=2)
 
 
 # -- quantized operands ----------------------------------------------------------------------------
@@ -164,22 +154,16 @@ def _quantized(x, config: BlockScaleConfig) -> tuple:
     limit = float(ml_dtypes.finfo(config.data_type).max)
     if config.mode == "mxfp8":
         _, exponent = jnp.frexp(largest)
-        scales = lax.stop_gradient(
-            jnp.exp2((jnp.clip(exponent - 1 - 8, -127, 127)).astype(np.float32))
-        )
+        scales = lax.stop_gradient(jnp.exp2((jnp.clip(exponent - 1 - 8, -127, 127)).astype(np.float32)))
         scales = jnp.where(largest > 0, scales, 1).astype(config.scale_type)
         factor = 1
     else:
         factor = jnp.reshape(config.global_scale, ())
         most = float(ml_dtypes.finfo(config.scale_type).max)
-        scales = jnp.where(largest > 0, jnp.minimum(largest / limit / factor, most), 1).astype(
-            config.scale_type
-        )
+        scales = jnp.where(largest > 0, jnp.minimum(largest / limit / factor, most), 1).astype(config.scale_type)
     wide = scales.astype(np.float32)[..., None] * factor
     # A scale too small for its dtype is 0, and so are its elements.
-    elements = jnp.clip(
-        jnp.where(wide > 0, blocks / jnp.where(wide > 0, wide, 1), 0), -limit, limit
-    )
+    elements = jnp.clip(jnp.where(wide > 0, blocks / jnp.where(wide > 0, wide, 1), 0), -limit, limit)
     return elements.reshape(x.shape).astype(config.data_type), scales, factor
 
 
@@ -207,9 +191,7 @@ def _backward(dtype, res, ct):
 
     def times(x, y, first, second, like):
         if out.infer_only or second.infer_only:
-            full = lax.dot_general(
-                x.astype(np.float32), y.astype(np.float32), (((2,), (2,)), ((0,), (0,)))
-            )
+            full = lax.dot_general(x.astype(np.float32), y.astype(np.float32), (((2,), (2,)), ((0,), (0,))))
             return full.astype(like.dtype)
         return _product(x, y, (first, second), like.dtype)
 
@@ -266,8 +248,7 @@ def scaled_dot_general(
         )
     if len(configs) != 3:
         raise ValueError(
-            "scaled_dot_general: configs must have three entries, for lhs, rhs and the cotangent, "
-            f"got {len(configs)}."
+            f"scaled_dot_general: configs must have three entries, for lhs, rhs and the cotangent, got {len(configs)}."
         )
     (lc, rc), (lb, rb) = dimension_numbers
     shape = eval_shape(lambda x, y: lax.dot_general(x, y, dimension_numbers), lhs, rhs).shape

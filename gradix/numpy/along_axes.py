@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 
 @boundary
-def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
-) -> Array:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
     """The results of a function of one row, for every row of an array along an axis.
 
     Args:

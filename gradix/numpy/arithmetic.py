@@ -132,9 +132,7 @@ def fabs(x: ArrayLike, /) -> Array:
     """
     x = inexact_operand("fabs", x)
     if x.aval.dtype in COMPLEX:
-        raise TypeError(
-            f"fabs: x must be real, got dtype {x.aval.dtype}. Use jnp.abs for complex numbers."
-        )
+        raise TypeError(f"fabs: x must be real, got dtype {x.aval.dtype}. Use jnp.abs for complex numbers.")
     return lax.abs(x)
 
 
@@ -191,11 +189,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         ):
             return lax.integer_pow(numeric_operand("power", x1), int(x2))
         x, y = operands("power", x1, x2)
-        return (
-            lax.pow(x, y)
-            if x.aval.dtype in INEXACT
-            else _integer_power(*_integer_operands(x1, x2, x, y))
-        )
+        return lax.pow(x, y) if x.aval.dtype in INEXACT else _integer_power(*_integer_operands(x1, x2, x, y))
     return _power_of_array(x1, x2)
 
 
@@ -214,15 +208,11 @@ def _power_of_array(x1, x2):
         if type(x2) is ArrayImpl and not x2.aval.ndim and state.stage is None:
             return lax.integer_pow(x, int(x2.host))
         return _integer_power(x, y)
-    if x2.aval.dtype in dtypes.INTEGER and (
-        isinstance(x1, (float, complex)) or getattr(x1, "dtype", None) in INEXACT
-    ):
+    if x2.aval.dtype in dtypes.INTEGER and (isinstance(x1, (float, complex)) or getattr(x1, "dtype", None) in INEXACT):
         exponent = (
             x2
             if x2.aval.ndim == y.aval.ndim
-            else lax.broadcast_in_dim(
-                x2, y.aval.shape, tuple(range(y.aval.ndim - x2.aval.ndim, y.aval.ndim))
-            )
+            else lax.broadcast_in_dim(x2, y.aval.shape, tuple(range(y.aval.ndim - x2.aval.ndim, y.aval.ndim)))
         )
         # With an integer exponent, the derivative in x is defined at 0.
         return lax.pow(x, exponent)
@@ -365,10 +355,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         return lax.reduce_or(left, tuple(range(left.aval.ndim)))
 
     shape = lax.add(x, y).aval.shape
-    x, y = (
-        lax.broadcast_in_dim(v, shape, tuple(range(len(shape) - v.aval.ndim, len(shape))))
-        for v in (x, y)
-    )
+    x, y = (lax.broadcast_in_dim(v, shape, tuple(range(len(shape) - v.aval.ndim, len(shape)))) for v in (x, y))
     found = lax.while_loop(unfinished, step, (x, y))[0]
     return convert(found, found.aval.dtype, found.aval.weak_type and not shape)
 
@@ -397,7 +384,6 @@ def _integer_pair(name: str, x1, x2):
     x, y = operands(name, x1, x2)
     if x.aval.dtype not in dtypes.INTEGER:
         raise ValueError(
-            f"{name}: x1 and x2 must be integers, got dtype {x.aval.dtype}. Convert them with "
-            ".astype(int)."
+            f"{name}: x1 and x2 must be integers, got dtype {x.aval.dtype}. Convert them with .astype(int)."
         )
     return x, y

@@ -59,11 +59,7 @@ class IndexUpdateRef:
 
     def __getattr__(self, name):
         known = ", ".join(
-            [
-                f".{method}"
-                for method in vars(type(self))
-                if not method.startswith("_") and method not in self.__slots__
-            ]
+            [f".{method}" for method in vars(type(self)) if not method.startswith("_") and method not in self.__slots__]
         )
         raise AttributeError(f"x.at[index] has no attribute {name!r}. It has {known}.")
 
@@ -125,15 +121,7 @@ class IndexUpdateRef:
             >>> jnp.zeros(3).at[1].set(5.0)
             Array([0., 5., 0.], dtype=float32)
         """
-        return self._with(
-            "set",
-            values,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap_negative_indices,
-            out_sharding,
-        )
+        return self._with("set", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def add(
         self,
@@ -152,15 +140,7 @@ class IndexUpdateRef:
             >>> jnp.zeros(3).at[jnp.array([0, 2, 2])].add(1.0)
             Array([1., 0., 2.], dtype=float32)
         """
-        return self._with(
-            "add",
-            values,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap_negative_indices,
-            out_sharding,
-        )
+        return self._with("add", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def subtract(
         self,
@@ -179,15 +159,7 @@ class IndexUpdateRef:
             >>> jnp.ones(3).at[1].subtract(3.0)
             Array([ 1., -2.,  1.], dtype=float32)
         """
-        return self._with(
-            "sub",
-            values,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap_negative_indices,
-            out_sharding,
-        )
+        return self._with("sub", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def multiply(
         self,
@@ -206,15 +178,7 @@ class IndexUpdateRef:
             >>> jnp.ones(3).at[1:].multiply(2.0)
             Array([1., 2., 2.], dtype=float32)
         """
-        return self._with(
-            "mul",
-            values,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap_negative_indices,
-            out_sharding,
-        )
+        return self._with("mul", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     mul = multiply
 
@@ -236,13 +200,7 @@ class IndexUpdateRef:
             Array([0.5, 1. , 1. ], dtype=float32)
         """
         return self._with(
-            true_divide,
-            values,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap_negative_indices,
-            out_sharding,
+            true_divide, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding
         )
 
     def power(
@@ -262,15 +220,7 @@ class IndexUpdateRef:
             >>> jnp.arange(3).at[2].power(3)
             Array([0, 1, 8], dtype=int32)
         """
-        return self._with(
-            power,
-            values,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap_negative_indices,
-            out_sharding,
-        )
+        return self._with(power, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def min(
         self,
@@ -289,15 +239,7 @@ class IndexUpdateRef:
             >>> jnp.arange(3).at[:].min(1)
             Array([0, 1, 1], dtype=int32)
         """
-        return self._with(
-            "min",
-            values,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap_negative_indices,
-            out_sharding,
-        )
+        return self._with("min", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def max(
         self,
@@ -316,15 +258,7 @@ class IndexUpdateRef:
             >>> jnp.arange(3).at[:].max(1)
             Array([1, 1, 2], dtype=int32)
         """
-        return self._with(
-            "max",
-            values,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap_negative_indices,
-            out_sharding,
-        )
+        return self._with("max", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, out_sharding)
 
     def _with(self, how, values, are_sorted, unique, mode, wrap, out_sharding):
         x, index = self.array, self.index
@@ -350,11 +284,5 @@ class IndexUpdateRef:
             Array([ 0., -1., -2.], dtype=float32)
         """
         return apply_at(
-            self.array,
-            self.index,
-            func,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-            wrap=wrap_negative_indices,
+            self.array, self.index, func, indices_are_sorted, unique_indices, mode, wrap=wrap_negative_indices
         )

@@ -26,9 +26,7 @@ def axis_of(axis, ndim: int) -> int:
     except TypeError:
         if isinstance(axis, Tracer):
             raise ConcretizationTypeError(axis, "axis must be known while tracing.") from None
-        raise TypeError(
-            f"axis must be an integer, got {axis!r} of type {type(axis).__name__}."
-        ) from None
+        raise TypeError(f"axis must be an integer, got {axis!r} of type {type(axis).__name__}.") from None
     if not -ndim <= i < ndim:
         raise np.exceptions.AxisError(f"axis {i} is out of bounds for an array of rank {ndim}.")
     return i + ndim if i < 0 else i
@@ -85,6 +83,5 @@ def no_out(name: str, out) -> None:
     """Refuse NumPy's `out=`: arrays are immutable."""
     if out is not None:
         raise NotImplementedError(
-            f"{name}: out is not supported, since arrays are immutable. Write "
-            f"result = jnp.{name}(...) instead."
+            f"{name}: out is not supported, since arrays are immutable. Write result = jnp.{name}(...) instead."
         )

@@ -8,9 +8,7 @@ from gradix import lax
 from gradix.numpy.promotion import number
 
 _FEW = 1 << 10  # Up to this many values, all steps are one fused expression.
-_PLACES = lax.GatherDimensionNumbers(
-    offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,)
-)
+_PLACES = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
 
 
 def count_by_halving(row, values, goes_before: Callable, dtype):
@@ -46,10 +44,5 @@ def count_by_halving(row, values, goes_before: Callable, dtype):
     # Reads from memory overlap only if each step is done for all values before the next step.
     first = number(most >> 1, dtype)
     return lax.fori_loop(
-        0,
-        steps,
-        lambda i, at: refined(
-            at, lax.shift_right_logical(first, lax.convert_element_type(i, dtype))
-        ),
-        at,
+        0, steps, lambda i, at: refined(at, lax.shift_right_logical(first, lax.convert_element_type(i, dtype))), at
     )

@@ -51,9 +51,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     """
     x = as_operand("packbits", a)
     if x.aval.dtype not in dtypes.INTEGER and x.aval.dtype != bool:
-        raise TypeError(
-            f"packbits: a must hold integers or booleans, got dtype {x.aval.dtype}. Write a != 0."
-        )
+        raise TypeError(f"packbits: a must hold integers or booleans, got dtype {x.aval.dtype}. Write a != 0.")
     shifts = _shifts(bitorder)
     x = ravel(x) if axis is None else x
     axis = axis_of(-1 if axis is None else axis, x.aval.ndim)
@@ -65,18 +63,13 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     bits = lax.pad(bits, number(0, _BYTE), widths)
     bits = lax.reshape(bits, (*bits.aval.shape[:-1], count, 8))
     placed = lax.shift_left(
-        bits,
-        lax.broadcast_in_dim(
-            as_operand("packbits", shifts), bits.aval.shape, (bits.aval.ndim - 1,)
-        ),
+        bits, lax.broadcast_in_dim(as_operand("packbits", shifts), bits.aval.shape, (bits.aval.ndim - 1,))
     )
     return moveaxis(lax.reduce_sum(placed, (placed.aval.ndim - 1,)), -1, axis)
 
 
 @replayed
-def unpackbits(
-    a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Array:
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of an array of bytes as zeros and ones, eight along an axis for each byte.
 
     Args:
@@ -100,10 +93,7 @@ def unpackbits(
     """
     x = as_operand("unpackbits", a)
     if x.aval.dtype != _BYTE:
-        raise TypeError(
-            f"unpackbits: a must be of uint8, got dtype {x.aval.dtype}. Convert it with "
-            ".astype('uint8')."
-        )
+        raise TypeError(f"unpackbits: a must be of uint8, got dtype {x.aval.dtype}. Convert it with .astype('uint8').")
     shifts = _shifts(bitorder)
     x = ravel(x) if axis is None else x
     axis = axis_of(-1 if axis is None else axis, x.aval.ndim)
@@ -120,7 +110,5 @@ def unpackbits(
     bits = lax.reshape(bits, (*shape[:-2], n))
     if count is not None:
         count = max(n + count, 0) if count < 0 else count
-        bits = lax.pad(
-            bits, number(0, _BYTE), [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, count - n, 0)]
-        )
+        bits = lax.pad(bits, number(0, _BYTE), [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, count - n, 0)])
     return moveaxis(bits, -1, axis)

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from gradix._core.sharding import PartitionSpec
 
 
-def broadcast_to(
-    array: ArrayLike, shape: Shape, *, out_sharding: NamedSharding | PartitionSpec | None = None
-) -> Array:
+def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """The array broadcast to `shape`: its axes are the last ones, and those of size 1 repeat.
 
     Raises:
@@ -45,9 +43,7 @@ def broadcast_to(
     shape = _given_shape(shape)
     own = array.aval.shape
     if len(own) > len(shape):
-        raise ValueError(
-            f"broadcast_to: an array of shape {own} has more axes than the shape {shape}."
-        )
+        raise ValueError(f"broadcast_to: an array of shape {own} has more axes than the shape {shape}.")
     if any(n != m and not (type(n) is int and n == 1) for n, m in zip(own[::-1], shape[::-1])):
         raise ValueError(
             f"Incompatible shapes for broadcasting: {own} and requested shape {shape}. Axes are "
@@ -59,9 +55,7 @@ def broadcast_to(
 def _given_shape(shape) -> tuple:
     if not isinstance(shape, (tuple, list)):
         shape = (shape,) if not np.ndim(shape) else tuple(shape)
-    return tuple(
-        [n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape]
-    )
+    return tuple([n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape])
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
@@ -120,9 +114,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
         >>> jnp.atleast_2d(jnp.ones(3)).shape
         (1, 3)
     """
-    return _atleast(
-        "atleast_2d", 2, arys, lambda x: lax.expand_dims(x, range(max(2 - x.aval.ndim, 0)))
-    )
+    return _atleast("atleast_2d", 2, arys, lambda x: lax.expand_dims(x, range(max(2 - x.aval.ndim, 0))))
 
 
 @replayed
@@ -137,6 +129,4 @@ def atleast_3d(*arys: ArrayLike) -> Array:
         (2, 3, 1)
     """
     new_axes = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
-    return _atleast(
-        "atleast_3d", 3, arys, lambda x: lax.expand_dims(x, new_axes.get(x.aval.ndim, ()))
-    )
+    return _atleast("atleast_3d", 3, arys, lambda x: lax.expand_dims(x, new_axes.get(x.aval.ndim, ())))

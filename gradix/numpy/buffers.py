@@ -69,16 +69,12 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
         >>> jnp.frombuffer(b"abc", dtype="uint8")
         Array([97, 98, 99], dtype=uint8)
     """
-    return _read(
-        np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset), dtype
-    )
+    return _read(np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset), dtype)
 
 
 def _read(x: np.ndarray, dtype) -> Array:
     """Numbers read in the user's dtype; 64 bits are narrowed without a warning if not available."""
-    return asarray(
-        x, x.dtype if dtypes.keeps_explicit_x64() and dtype not in (float, int, complex) else None
-    )
+    return asarray(x, x.dtype if dtypes.keeps_explicit_x64() and dtype not in (float, int, complex) else None)
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:

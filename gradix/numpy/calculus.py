@@ -48,11 +48,7 @@ _BOOL = np.dtype(bool)
 
 @replayed
 def diff(
-    a: ArrayLike,
-    n: int = 1,
-    axis: int = -1,
-    prepend: ArrayLike | None = None,
-    append: ArrayLike | None = None,
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Array:
     """The `n`-th differences of neighbours along an axis; for booleans, whether they differ.
 
@@ -87,9 +83,7 @@ def diff(
     ends = [None if v is None else _end_piece(v, x, axis) for v in (prepend, append)]
     pieces = [v for v in (ends[0], x, ends[1]) if v is not None]
     if len(pieces) > 1:
-        x = lax.concatenate(
-            [convert(p, p.aval.dtype) for p in promote_dtypes("diff", *pieces)], axis
-        )
+        x = lax.concatenate([convert(p, p.aval.dtype) for p in promote_dtypes("diff", *pieces)], axis)
     op = lax.ne if x.aval.dtype == _BOOL else lax.sub
     for _ in [None] * n:
         size = x.aval.shape[axis]
@@ -102,14 +96,10 @@ def _end_piece(value, x, axis: int):
     value = as_operand("diff", value)
     if value.aval.ndim:
         return value
-    return lax.broadcast_in_dim(
-        value, tuple([1 if i == axis else n for i, n in enumerate(x.aval.shape)]), ()
-    )
+    return lax.broadcast_in_dim(value, tuple([1 if i == axis else n for i, n in enumerate(x.aval.shape)]), ())
 
 
-def ediff1d(
-    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
-) -> Array:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """The differences of neighbours in the array taken as one row, as a vector.
 
     Args:
@@ -137,19 +127,13 @@ def ediff1d(
     x = lax.reshape(x, (x.aval.size,))
     out = diff(x)
     ends = [None if v is None else as_operand("ediff1d", v) for v in (to_begin, to_end)]
-    ends = [
-        None if v is None else convert(lax.reshape(v, (v.aval.size,)), x.aval.dtype) for v in ends
-    ]
+    ends = [None if v is None else convert(lax.reshape(v, (v.aval.size,)), x.aval.dtype) for v in ends]
     pieces = [v for v in (ends[0], out, ends[1]) if v is not None]
-    return (
-        lax.concatenate([convert(p, x.aval.dtype) for p in pieces], 0) if len(pieces) > 1 else out
-    )
+    return lax.concatenate([convert(p, x.aval.dtype) for p in pieces], 0) if len(pieces) > 1 else out
 
 
 @replayed
-def gradient(
-    f: ArrayLike, *varargs: ArrayLike, axis: Axes | None = None, edge_order: int | None = None
-) -> Any:
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes | None = None, edge_order: int | None = None) -> Any:
     """The derivative of a sampled function along each axis, by central differences.
 
     At the ends of an axis, differences are one-sided.
@@ -212,34 +196,22 @@ def _gradient(x, h, axis: int):
                 f"{h.aval.shape}. Give a scalar, or a vector with a coordinate for each sample."
             )
         steps = diff(h)
-        steps = lax.reshape(
-            steps, tuple([steps.aval.size if i == axis else 1 for i in range(x.aval.ndim)])
-        )
-        low, high = (
-            lax.slice_in_dim(steps, start, stop, axis=axis) for start, stop in ((0, -1), (1, None))
-        )
+        steps = lax.reshape(steps, tuple([steps.aval.size if i == axis else 1 for i in range(x.aval.ndim)]))
+        low, high = (lax.slice_in_dim(steps, start, stop, axis=axis) for start, stop in ((0, -1), (1, None)))
         # The weights make the formula exact for parabolas.
         a = true_divide(lax.neg(high), multiply(low, add(low, high)))
         b = true_divide(subtract(high, low), multiply(low, high))
         c = true_divide(low, multiply(high, add(low, high)))
-        inner = add(
-            add(multiply(a, part(0, -2)), multiply(b, part(1, -1))), multiply(c, part(2, None))
-        )
-        first = true_divide(
-            subtract(part(1, 2), part(0, 1)), lax.slice_in_dim(steps, 0, 1, axis=axis)
-        )
-        last = true_divide(
-            subtract(part(-1, None), part(-2, -1)), lax.slice_in_dim(steps, -1, None, axis=axis)
-        )
+        inner = add(add(multiply(a, part(0, -2)), multiply(b, part(1, -1))), multiply(c, part(2, None)))
+        first = true_divide(subtract(part(1, 2), part(0, 1)), lax.slice_in_dim(steps, 0, 1, axis=axis))
+        last = true_divide(subtract(part(-1, None), part(-2, -1)), lax.slice_in_dim(steps, -1, None, axis=axis))
     weak = x.aval.weak_type and (h is None or h.aval.weak_type)
     pieces = [convert(p, x.aval.dtype, weak) for p in (first, inner, last)]
     return lax.concatenate(pieces, axis)
 
 
 @replayed
-def trapezoid(
-    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
-) -> Array:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of a sampled function along an axis, by the trapezoidal rule.
 
     Args:
@@ -294,16 +266,12 @@ def _inner_and_half_the_ends_jvp(axis: int, primals, tangents):
 
 def _half_the_ends(y, axis: int):
     n = y.aval.shape[axis]
-    first, last = [
-        lax.squeeze(lax.slice_in_dim(y, i, i + 1, axis=axis), (axis,)) for i in (0, n - 1)
-    ]
+    first, last = [lax.squeeze(lax.slice_in_dim(y, i, i + 1, axis=axis), (axis,)) for i in (0, n - 1)]
     return multiply(like(y, 0.5), add(first, last))
 
 
 @replayed(host=host_implementations.unwrap)
-def unwrap(
-    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
-) -> Array:
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi) -> Array:
     """Angles shifted by multiples of the period so that neighbours differ by at most half of it.
 
     Args:
@@ -325,9 +293,7 @@ def unwrap(
     """
     p = as_operand("unwrap", p)
     if p.aval.dtype in COMPLEX:
-        raise ValueError(
-            f"unwrap: p must be real, got dtype {p.aval.dtype}. Take jnp.angle of complex numbers."
-        )
+        raise ValueError(f"unwrap: p must be real, got dtype {p.aval.dtype}. Take jnp.angle of complex numbers.")
     p, period = promote_dtypes("unwrap", p, period)
     dtype, axis = p.aval.dtype, axis_of(axis, p.aval.ndim)
     if not p.aval.shape[axis]:
@@ -337,8 +303,7 @@ def unwrap(
     limit = half if discont is None else convert(as_operand("unwrap", discont), dtype)
     wrapped = subtract(remainder(add(steps, half), period), half)
     at_low = lax.bitwise_and(
-        lax.eq(wrapped, lax.neg(broadcast_to(half, wrapped.aval.shape))),
-        lax.gt(steps, like(steps, 0)),
+        lax.eq(wrapped, lax.neg(broadcast_to(half, wrapped.aval.shape))), lax.gt(steps, like(steps, 0))
     )
     wrapped = where(at_low, half, wrapped)
     change = where(lax.lt(lax.abs(steps), limit), like(steps, 0), subtract(wrapped, steps))
@@ -390,8 +355,7 @@ def interp(
     xp, fp = as_operand("interp", xp, 1), as_operand("interp", fp, 2)
     if xp.aval.shape != fp.aval.shape or xp.aval.ndim != 1:
         raise ValueError(
-            f"interp: xp and fp must be vectors of one size, got shapes {xp.aval.shape} and "
-            f"{fp.aval.shape}."
+            f"interp: xp and fp must be vectors of one size, got shapes {xp.aval.shape} and {fp.aval.shape}."
         )
     for name, value in (("left", left), ("right", right)):
         if isinstance(value, str) and value != "extrapolate":
@@ -429,9 +393,7 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
     x1, f1 = xp[place], fp[place]
     width, rise = lax.sub(x1, x0), lax.sub(f1, f0)
     # Where two points share a coordinate, there is no slope.
-    level = lax.le(
-        lax.abs(width), number(float(dtypes.finfo(xp.aval.dtype).smallest_normal), xp.aval.dtype)
-    )
+    level = lax.le(lax.abs(width), number(float(dtypes.finfo(xp.aval.dtype).smallest_normal), xp.aval.dtype))
     safe = where(level, like(width, 1), width)
     out = where(level, f0, add(f0, multiply(true_divide(lax.sub(x, x0), safe), rise)))
     # Between infinite values: the value at a point itself, or from the point after, as in NumPy.
@@ -443,10 +405,7 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
     out = where(lax.ne(out, out), at_point, out)
     if periodic:
         return out
-    for outside, value, end in (
-        (lax.lt(x, xp[0]), left, fp[0]),
-        (lax.gt(x, xp[-1]), right, fp[-1]),
-    ):
+    for outside, value, end in ((lax.lt(x, xp[0]), left, fp[0]), (lax.gt(x, xp[-1]), right, fp[-1])):
         if not isinstance(value, str):
             value = end if value is None else convert(as_operand("interp", value), out.aval.dtype)
             out = where(outside, value, out)

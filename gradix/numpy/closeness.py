@@ -11,13 +11,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.logic import equal, isfinite, isnan
-from gradix.numpy.promotion import (
-    as_operand,
-    common_shape,
-    convert,
-    inexact_operands,
-    number,
-)
+from gradix.numpy.promotion import as_operand, common_shape, convert, inexact_operands, number
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
@@ -27,11 +21,7 @@ _BOOL = np.dtype(bool)
 
 @replayed
 def isclose(
-    a: ArrayLike,
-    b: ArrayLike,
-    rtol: ArrayLike = 1e-05,
-    atol: ArrayLike = 1e-08,
-    equal_nan: bool = False,
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
     """Whether `|a - b| <= atol + rtol·|b|`, elementwise; infinities of one sign are close.
 
@@ -70,11 +60,7 @@ def _tolerance(t, dtype) -> Array:
 
 @replayed
 def allclose(
-    a: ArrayLike,
-    b: ArrayLike,
-    rtol: ArrayLike = 1e-05,
-    atol: ArrayLike = 1e-08,
-    equal_nan: bool = False,
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
     """Whether all elements are close, in the sense of `isclose`.
 

@@ -170,9 +170,7 @@ def _diagonal(x, i: int, j: int):
     """The elements with equal positions along axes i and j; the result has no axis i."""
     shape = x.aval.shape
     square = (shape[i], shape[j])
-    same = lax.eq(
-        lax.broadcasted_iota(np.int32, square, 0), lax.broadcasted_iota(np.int32, square, 1)
-    )
+    same = lax.eq(lax.broadcasted_iota(np.int32, square, 0), lax.broadcasted_iota(np.int32, square, 1))
     mask = lax.broadcast_in_dim(same, shape, (i, j))
     kept = lax.select_n(mask, lax.broadcast_in_dim(number(0, x.aval.dtype), shape, ()), x)
     return array_sum(kept, i, dtype=x.aval.dtype)
@@ -212,9 +210,7 @@ def _letters_of(lists) -> dict:
     try:
         ordered = sorted(found)
     except TypeError:
-        raise TypeError(
-            f"einsum takes labels of one kind, such as ints or strings, got {found}."
-        ) from None
+        raise TypeError(f"einsum takes labels of one kind, such as ints or strings, got {found}.") from None
     return {Ellipsis: "...", **dict(zip(ordered, sorted(_LETTERS)))}
 
 
@@ -227,9 +223,7 @@ def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
     if len(terms) != len(ranks):
         raise ValueError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(ranks)}.")
     extra = [_check_term(subscripts, t, rank) for t, rank in zip(terms, ranks)]
-    spare = [c for c in (*_LETTERS, *map(chr, range(192, 192 + 64))) if c not in text][
-        : max(extra, default=0)
-    ]
+    spare = [c for c in (*_LETTERS, *map(chr, range(192, 192 + 64))) if c not in text][: max(extra, default=0)]
     full = [t.replace("...", "".join(spare[len(spare) - e :])) for t, e in zip(terms, extra)]
     joined = "".join(full)
     if not arrow:
@@ -238,13 +232,9 @@ def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
     result = right.replace("...", "".join(spare))
     for c in result:
         if c not in joined:
-            raise ValueError(
-                f"einsum: the result of {subscripts!r} has the label {c!r}, which no operand has."
-            )
+            raise ValueError(f"einsum: the result of {subscripts!r} has the label {c!r}, which no operand has.")
         if result.count(c) > 1:
-            raise ValueError(
-                f"einsum: the result of {subscripts!r} has the label {c!r} more than once."
-            )
+            raise ValueError(f"einsum: the result of {subscripts!r} has the label {c!r} more than once.")
     return tuple(full), result
 
 
@@ -252,14 +242,11 @@ def _check_term(subscripts: str, term: str, rank: int) -> int:
     """How many axes the "..." in an operand's labels stands for."""
     plain = term.replace("...", "", 1)
     if any(c in ".->" for c in plain):
-        raise ValueError(
-            f"einsum: a term may hold '...' once and no other dots, got {term!r} in {subscripts!r}."
-        )
+        raise ValueError(f"einsum: a term may hold '...' once and no other dots, got {term!r} in {subscripts!r}.")
     extra = rank - len(plain)
     if extra < 0 or (extra and "..." not in term):
         raise ValueError(
-            f"einsum: term {term!r} of {subscripts!r} names {len(plain)} axes, but the operand has "
-            f"{rank}."
+            f"einsum: term {term!r} of {subscripts!r} names {len(plain)} axes, but the operand has {rank}."
         )
     return extra if "..." in term else 0
 
@@ -366,12 +353,8 @@ def _operand(i: int, chosen, later: set, sizes) -> tuple[Operand, str]:
             del labels[a], lengths[a]
     thin = tuple([k for k, (c, n) in enumerate(zip(labels, lengths)) if n == 1 and sizes[c] != 1])
     labels = [c for k, c in enumerate(labels) if k not in thin]
-    summed = tuple(
-        [k for k, c in enumerate(labels) if c not in later and not _shared(c, chosen, i)]
-    )
-    return Operand(tuple(diagonals), thin, summed), "".join(
-        [c for k, c in enumerate(labels) if k not in summed]
-    )
+    summed = tuple([k for k, c in enumerate(labels) if c not in later and not _shared(c, chosen, i)])
+    return Operand(tuple(diagonals), thin, summed), "".join([c for k, c in enumerate(labels) if k not in summed])
 
 
 def _shared(c: str, chosen, i: int) -> bool:

@@ -75,28 +75,19 @@ def array(
     """
     if args:
         if len(args) > 3:
-            raise TypeError(
-                f"array takes at most 5 positional arguments, got {2 + len(args)}. Name the others."
-            )
+            raise TypeError(f"array takes at most 5 positional arguments, got {2 + len(args)}. Name the others.")
         warnings.warn(
-            "Passing copy, order and ndmin to array by position is deprecated. Name them, as in "
-            "array(x, copy=False).",
+            "Passing copy, order and ndmin to array by position is deprecated. Name them, as in array(x, copy=False).",
             DeprecationWarning,
             stacklevel=2,
         )
         given: tuple = (*args, *(copy, order, ndmin)[len(args) :])
         copy, order, ndmin = given
     if order is not None and order != "K":
-        raise NotImplementedError(
-            f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts."
-        )
+        raise NotImplementedError(f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts.")
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "array", stacklevel=3)
-    if (
-        _options.jax_transfer_guard_host_to_device is not None
-        and state.stage is None
-        and not isinstance(object, Array)
-    ):
+    if _options.jax_transfer_guard_host_to_device is not None and state.stage is None and not isinstance(object, Array):
         transfers.check("host_to_device", f"a new array of a {type(object).__name__}")
     x = _converted(object, dtype)
     if x.aval.ndim < ndmin:
@@ -146,19 +137,11 @@ def asarray(
     See also:
         `jnp.array`, which makes a new array; `jnp.astype`, `gradix.device_put`.
     """
-    if (
-        isinstance(a, Array)
-        and dtype is None
-        and device is None
-        and out_sharding is None
-        and not copy
-    ):
+    if isinstance(a, Array) and dtype is None and device is None and out_sharding is None and not copy:
         return a
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "asarray", stacklevel=3)
-    return array(
-        a, dtype, copy=bool(copy), order=order or "K", device=device, out_sharding=out_sharding
-    )
+    return array(a, dtype, copy=bool(copy), order=order or "K", device=device, out_sharding=out_sharding)
 
 
 # -- values of every kind --------------------------------------------------------------------------
@@ -185,25 +168,15 @@ def _converted(x, dtype) -> Array:
         raise _no_number()
     if isinstance(x, (list, tuple, range)):
         return _from_sequence(list(x), dtype)
-    if (
-        hasattr(x, "__array__")
-        or hasattr(x, "__array_interface__")
-        or isinstance(x, (memoryview, bytearray))
-    ):
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, (memoryview, bytearray)):
         return _from_numpy(np.asarray(x), dtype)
-    if (
-        hasattr(x, "__len__")
-        and hasattr(x, "__getitem__")
-        and not isinstance(x, (str, bytes, dict))
-    ):
+    if hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, (str, bytes, dict)):
         return _from_sequence(list(x), dtype)
     raise _no_array(x, np.asarray(x).dtype)
 
 
 def _no_number() -> ValueError:
-    return ValueError(
-        "array: a value is None, which is not a number. Write jnp.nan for a missing value."
-    )
+    return ValueError("array: a value is None, which is not a number. Write jnp.nan for a missing value.")
 
 
 def _no_array(x, dtype) -> TypeError:
@@ -261,9 +234,7 @@ def _from_sequence(x, dtype) -> Array:
         raise _no_number()
     if kinds <= _PLAIN:
         return _from_plain(x, kinds, dtype)
-    if not any(
-        issubclass(t, (Array, np.ndarray, np.generic)) or hasattr(t, "__jax_array__") for t in kinds
-    ):
+    if not any(issubclass(t, (Array, np.ndarray, np.generic)) or hasattr(t, "__jax_array__") for t in kinds):
         return _from_foreign(x, kinds, dtype)
     if any(issubclass(t, Tracer) for t in kinds) or any(hasattr(t, "__jax_array__") for t in kinds):
         return _stacked(x, dtype)
@@ -333,29 +304,20 @@ def _leaves(x, out: list) -> None:
 
 def _host_values(x):
     return [
-        _host_values(item)
-        if type(item) in (list, tuple)
-        else item.host
-        if isinstance(item, ArrayImpl)
-        else item
+        _host_values(item) if type(item) in (list, tuple) else item.host if isinstance(item, ArrayImpl) else item
         for item in x
     ]
 
 
 def _stacked(x, dtype) -> Array:
     """An array of a nested list with traced arrays, joined along a new first axis at each level."""
-    parts = [
-        _stacked(item, dtype) if type(item) in (list, tuple) and item else _converted(item, dtype)
-        for item in x
-    ]
+    parts = [_stacked(item, dtype) if type(item) in (list, tuple) and item else _converted(item, dtype) for item in x]
     parts = promote_dtypes("array", *parts)
     parts = [convert(p, p.aval.dtype) for p in parts]
     shapes = {p.aval.shape for p in parts}
     if len(shapes) > 1:
         raise _ragged(", ".join(map(str, sorted(shapes))))
-    rows = [
-        lax.broadcast_in_dim(p, (1, *p.aval.shape), tuple(range(1, p.aval.ndim + 1))) for p in parts
-    ]
+    rows = [lax.broadcast_in_dim(p, (1, *p.aval.shape), tuple(range(1, p.aval.ndim + 1))) for p in parts]
     return lax.concatenate(rows, 0)
 
 
@@ -375,20 +337,11 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     """
     x = as_operand("copy", a)
     if order not in (None, "K"):
-        raise NotImplementedError(
-            f"copy: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts."
-        )
+        raise NotImplementedError(f"copy: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts.")
     return lax._separate(x)
 
 
-def astype(
-    x: ArrayLike,
-    dtype: DTypeLike,
-    /,
-    *,
-    copy: bool = False,
-    device: Device | Sharding | None = None,
-) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Device | Sharding | None = None) -> Array:
     """An array converted to a dtype.
 
     Args:

@@ -105,9 +105,7 @@ def _vectors(name: str, a, v, mode: str):
             f"scipy.signal.{name} takes arrays of more axes."
         )
     if not x.aval.size or not y.aval.size:
-        raise ValueError(
-            f"{name}: a and v must not be empty, got shapes {x.aval.shape} and {y.aval.shape}."
-        )
+        raise ValueError(f"{name}: a and v must not be empty, got shapes {x.aval.shape} and {y.aval.shape}.")
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
     return x, y
@@ -119,9 +117,7 @@ def _slide(x, y, mode: str, precision, preferred):
     padding = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}[mode]
     preferred = None if preferred is None else asarray(0, preferred).aval.dtype
     lhs, rhs = (lax.broadcast_in_dim(v, (1, 1, v.aval.shape[0]), (2,)) for v in (x, y))
-    out = lax.conv_general_dilated(
-        lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=preferred
-    )
+    out = lax.conv_general_dilated(lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=preferred)
     return lax.squeeze(out, (0, 1))
 
 

@@ -12,13 +12,7 @@ from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.matrices import diagonal
 from gradix.numpy.moments import mean
-from gradix.numpy.promotion import (
-    as_operand,
-    convert,
-    number,
-    promote_dtypes_inexact,
-    working_dtype,
-)
+from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes_inexact, working_dtype
 from gradix.numpy.reductions import sum
 from gradix.numpy.selection import clip
 
@@ -88,9 +82,7 @@ def cov(
     ddof = (0 if bias else 1) if ddof is None else int(ddof)
     center, factor = _center(x, w, ddof, aweights)
     x = lax.sub(x, center)
-    weighted = (
-        x if w is None else lax.mul(x, convert(lax.reshape(w, (1, *w.aval.shape)), x.aval.dtype))
-    )
+    weighted = x if w is None else lax.mul(x, convert(lax.reshape(w, (1, *w.aval.shape)), x.aval.dtype))
     weighted = lax.conj(weighted) if weighted.aval.dtype in COMPLEX else weighted
     out = lax.dot(x, lax.transpose(weighted, (1, 0)))
     out = convert(lax.div(out, convert(factor, out.aval.dtype)), result, out.aval.weak_type)
@@ -115,8 +107,7 @@ def _observation_weights(x, fweights, aweights):
             raise RuntimeError(f"cov: {name} must be a vector, got shape {v.aval.shape}.")
         if v.aval.shape[0] != n:
             raise RuntimeError(
-                f"cov: {name} must have a weight for each of the {n} observations, got "
-                f"{v.aval.shape[0]}."
+                f"cov: {name} must have a weight for each of the {n} observations, got {v.aval.shape[0]}."
             )
         if name == "fweights" and v.aval.dtype not in dtypes.INTEGER:
             raise TypeError(f"cov: fweights must be integers, got dtype {v.aval.dtype}.")
@@ -143,9 +134,7 @@ def _center(x, w, ddof: int, aweights):
 
 
 @replayed
-def corrcoef(
-    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
-) -> Array:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables that were observed together.
 
     Args:

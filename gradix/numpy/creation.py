@@ -380,18 +380,12 @@ def fromfunction(
     shape = tuple([as_dim(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))])
     call = lambda *indices: function(*indices, **kwargs)  # noqa: E731
     for i in reversed(range(len(shape))):
-        call = vmap(
-            call,
-            in_axes=tuple([0 if j == i else None for j in range(len(shape))]),
-            axis_size=shape[i],
-        )
+        call = vmap(call, in_axes=tuple([0 if j == i else None for j in range(len(shape))]), axis_size=shape[i])
     return call(*[arange(n, dtype=dtype) for n in shape])
 
 
 @replayed
-def meshgrid(
-    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> list[Array]:
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """The coordinates of the points of a grid, given by a vector of coordinates for each axis.
 
     Args:
@@ -415,9 +409,7 @@ def meshgrid(
                [1, 1, 1]], dtype=int32)
     """
     if not copy:
-        raise ValueError(
-            "meshgrid: copy=False is not possible, since arrays are immutable. Leave copy out."
-        )
+        raise ValueError("meshgrid: copy=False is not possible, since arrays are immutable. Leave copy out.")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     vectors = [as_operand("meshgrid", x, i) for i, x in enumerate(xi)]
@@ -464,8 +456,6 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: b
     n = len(shape)
     if sparse:
         shapes = [tuple([size if j == i else 1 for j in range(n)]) for i, size in enumerate(shape)]
-        return tuple(
-            [lax.broadcast_in_dim(lax.iota(dtype, shape[i]), s, (i,)) for i, s in enumerate(shapes)]
-        )
+        return tuple([lax.broadcast_in_dim(lax.iota(dtype, shape[i]), s, (i,)) for i, s in enumerate(shapes)])
     grids = [lax.broadcasted_iota(dtype, (1, *shape), i + 1) for i in range(n)]
     return lax.concatenate(grids, 0) if grids else lax.full((0,), number(0, dtype))

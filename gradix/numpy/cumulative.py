@@ -31,9 +31,7 @@ def _running(name: str, op, a, axis, dtype, out, *, fill=None, promote: bool = F
     elif own in dtypes.BOOL or (promote and own in dtypes.INTEGER):
         own = _widened(own) if promote else dtypes.python_scalar_dtype(int)
     if own in dtypes.BOOL:
-        return convert(
-            op(convert(convert(x, own), dtypes.python_scalar_dtype(int)), axis=axis), own
-        )
+        return convert(op(convert(convert(x, own), dtypes.python_scalar_dtype(int)), axis=axis), own)
     return op(convert(x, own), axis=axis)
 
 
@@ -42,17 +40,11 @@ def _widened(dtype):
     default = dtypes.python_scalar_dtype(int)
     if dtype in dtypes.UNSIGNED:
         default = dtypes.canonicalize_dtype("uint64")
-    return (
-        default
-        if dtype in dtypes.BOOL or dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default)
-        else dtype
-    )
+    return default if dtype in dtypes.BOOL or dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
 
 
 @replayed
-def cumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The running sums along an axis.
 
     Args:
@@ -77,9 +69,7 @@ def cumsum(
 
 
 @replayed
-def cumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The running products along an axis.
 
     Args:
@@ -114,9 +104,7 @@ def accumulated_product(a, axis: int = 0, dtype=None):
     return _running("multiply.accumulate", lax.cumprod, a, axis, dtype, None)
 
 
-def nancumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The running sums along an axis, with NaN counted as zero.
 
     Args:
@@ -140,9 +128,7 @@ def nancumsum(
     return _running("nancumsum", lax.cumsum, a, axis, dtype, out, fill=0)
 
 
-def nancumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The running products along an axis, with NaN counted as one.
 
     Args:
@@ -167,12 +153,7 @@ def nancumprod(
 
 
 def cumulative_sum(
-    x: ArrayLike,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """The running sums along an axis, as the array API standard defines them.
 
@@ -194,18 +175,11 @@ def cumulative_sum(
         >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
         Array([0, 1, 3, 6], dtype=int32)
     """
-    return _cumulative(
-        "cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial=include_initial
-    )
+    return _cumulative("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial=include_initial)
 
 
 def cumulative_prod(
-    x: ArrayLike,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """The running products along an axis, as the array API standard defines them.
 
@@ -227,9 +201,7 @@ def cumulative_prod(
         >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
         Array([1, 1, 2, 6], dtype=int32)
     """
-    return _cumulative(
-        "cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial=include_initial
-    )
+    return _cumulative("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial=include_initial)
 
 
 def _cumulative(name: str, op, first, x, axis, dtype, *, include_initial):

@@ -84,8 +84,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """
     x = inexact_operand("cholesky", a)
     factor = lax.linalg.cholesky(
-        lax.linalg._adjoint(x) if upper and not symmetrize_input else x,
-        symmetrize_input=symmetrize_input,
+        lax.linalg._adjoint(x) if upper and not symmetrize_input else x, symmetrize_input=symmetrize_input
     )
     return lax.linalg._adjoint(factor) if upper else factor
 
@@ -176,40 +175,25 @@ def eigvals(a: ArrayLike) -> Array:
         Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
     return lax.linalg.eig(
-        inexact_operand("eigvals", a),
-        compute_left_eigenvectors=False,
-        compute_right_eigenvectors=False,
+        inexact_operand("eigvals", a), compute_left_eigenvectors=False, compute_right_eigenvectors=False
     )[0]
 
 
 @overload
 def svd(
-    a,
-    full_matrices: bool = True,
-    compute_uv: Literal[True] = True,
-    hermitian: bool = False,
-    subset_by_index=None,
+    a, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False, subset_by_index=None
 ) -> tuple[Array, Array, Array]: ...
 
 
 @overload
 def svd(
-    a,
-    full_matrices: bool = True,
-    *,
-    compute_uv: Literal[False],
-    hermitian: bool = False,
-    subset_by_index=None,
+    a, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False, subset_by_index=None
 ) -> Array: ...
 
 
 @overload
 def svd(
-    a,
-    full_matrices: bool = True,
-    compute_uv: bool = True,
-    hermitian: bool = False,
-    subset_by_index=None,
+    a, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index=None
 ) -> Any: ...
 
 
@@ -243,9 +227,7 @@ def svd(
     x = inexact_operand("svd", a)
     if hermitian:
         return _hermitian_svd(x, compute_uv)
-    out = lax.linalg.svd(
-        x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
-    )
+    out = lax.linalg.svd(x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
     return SVDResult(*out) if compute_uv else out
 
 

@@ -56,10 +56,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         raise ValueError(f"slogdet: method must be 'lu' (also None) or 'qr', got {method!r}.")
     if x.aval.dtype.itemsize < 4:  # LAPACK has no half precision.
         return SlogdetResult(
-            *[
-                convert(part, x.aval.dtype)
-                for part in slogdet(convert(x, np.dtype("float32")), method=method)
-            ]
+            *[convert(part, x.aval.dtype) for part in slogdet(convert(x, np.dtype("float32")), method=method)]
         )
     if method == "qr":
         return _slogdet_qr(x)
@@ -88,12 +85,7 @@ def _slogdet_qr(x):
     """The result from a QR factorization; each reflection changes the sign, or the phase."""
     r, taus = lax.linalg._geqrf(lax.stop_gradient(x))
     v = lax.linalg._triangle(r, True, -1)
-    squares = (
-        reductions.sum(
-            lax.real(v * lax.conj(v)) if x.aval.dtype in dtypes.COMPLEX else v * v, axis=-2
-        )
-        + 1
-    )
+    squares = reductions.sum(lax.real(v * lax.conj(v)) if x.aval.dtype in dtypes.COMPLEX else v * v, axis=-2) + 1
     phases = 1 - taus * squares.astype(taus.aval.dtype)
     _, upper = lax.linalg.qr(x)
     return _sign_and_log(lax.linalg._diagonal(upper), reductions.prod(phases, axis=-1))
@@ -108,9 +100,7 @@ def _parity(pivots, dtype):
 
 def _sign_and_log(diagonal, sign):
     size = lax.abs(diagonal)
-    return SlogdetResult(
-        sign * reductions.prod(lax.sign(diagonal), axis=-1), reductions.sum(lax.log(size), axis=-1)
-    )
+    return SlogdetResult(sign * reductions.prod(lax.sign(diagonal), axis=-1), reductions.sum(lax.log(size), axis=-1))
 
 
 @replayed(host=matrix_host_implementations.det)
@@ -158,18 +148,13 @@ def _det_jvp(primals, tangents):
         return y, lax.full_like(y, 0)
     apart = (
         lax.broadcasted_iota(
-            x.aval.dtype if x.aval.dtype not in dtypes.COMPLEX else np.dtype("float32"),
-            x.aval.shape,
-            x.aval.ndim - 1,
+            x.aval.dtype if x.aval.dtype not in dtypes.COMPLEX else np.dtype("float32"), x.aval.shape, x.aval.ndim - 1
         ).astype(x.aval.dtype)
         * one
         + one
     )
     cofactors = lax.cond(
-        reductions.any(singular),
-        _adjugate,
-        lambda v: v * 0,
-        where(singular[..., None, None], x, apart),
+        reductions.any(singular), _adjugate, lambda v: v * 0, where(singular[..., None, None], x, apart)
     )
     traced = reductions.sum(lax.linalg._diagonal(lax.linalg._product(cofactors, t)), axis=-1)
     return y, where(singular, traced, direct)
@@ -182,9 +167,7 @@ def _adjugate(x):
     """
     u, s, vh = svd(x, full_matrices=False)
     n = s.aval.shape[-1]
-    others = where(
-        eye(n, dtype=bool), number(1, s.aval.dtype), broadcast_to(s[..., None, :], x.aval.shape)
-    )
+    others = where(eye(n, dtype=bool), number(1, s.aval.dtype), broadcast_to(s[..., None, :], x.aval.shape))
     weights = reductions.prod(others, axis=-1).astype(x.aval.dtype)
     sign = _det(u) * _det(vh)
     return sign[..., None, None] * lax.linalg._product(

@@ -10,14 +10,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
-from gradix.numpy.promotion import (
-    inexact_operand,
-    inexact_operands,
-    matching,
-    number,
-    numeric_operands,
-    operands,
-)
+from gradix.numpy.promotion import inexact_operand, inexact_operands, matching, number, numeric_operands, operands
 from gradix.numpy.selection import where
 
 if TYPE_CHECKING:
@@ -34,12 +27,7 @@ def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.true_divide(jnp.array([1, 2]), 2)
         Array([0.5, 1. ], dtype=float32)
     """
-    if (
-        isinstance(x1, Array)
-        and type(x2) is float
-        and x1.aval.dtype in INEXACT
-        and not x1.aval.weak_type
-    ):
+    if isinstance(x1, Array) and type(x2) is float and x1.aval.dtype in INEXACT and not x1.aval.weak_type:
         return lax.div(x1, number(x2, x1.aval.dtype))
     return lax.div(*inexact_operands("true_divide", x1, x2))
 
@@ -126,9 +114,7 @@ def _remainder_of_positive(x, y, divisor: int):
     if not divisor & (divisor - 1):
         return lax.bitwise_and(x, matching(y, divisor - 1))
     r = lax.rem(x, y)
-    return (
-        r if x.aval.dtype in dtypes.UNSIGNED else where(lax.lt(r, matching(r, 0)), lax.add(r, y), r)
-    )
+    return r if x.aval.dtype in dtypes.UNSIGNED else where(lax.lt(r, matching(r, 0)), lax.add(r, y), r)
 
 
 def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:

@@ -60,9 +60,7 @@ exp = _function(
     ),
 )
 exp2 = _function("exp2", lax.exp2, "The power 2ˣ.", _value("jnp.exp2(3.0)", "8."))
-expm1 = _function(
-    "expm1", lax.expm1, "The value eˣ − 1, accurate near zero.", _value("jnp.expm1(0.0)", "0.")
-)
+expm1 = _function("expm1", lax.expm1, "The value eˣ − 1, accurate near zero.", _value("jnp.expm1(0.0)", "0."))
 log = _function(
     "log",
     lax.log,
@@ -74,9 +72,7 @@ log = _function(
         "`jnp.log1p`, `jnp.log2`, `jnp.log10`, `jnp.exp`, `nn.logsumexp`.",
     ),
 )
-log1p = _function(
-    "log1p", lax.log1p, "The value log(1 + x), accurate near zero.", _value("jnp.log1p(0.0)", "0.")
-)
+log1p = _function("log1p", lax.log1p, "The value log(1 + x), accurate near zero.", _value("jnp.log1p(0.0)", "0."))
 sqrt = _function(
     "sqrt",
     lax.sqrt,
@@ -108,32 +104,19 @@ cos = _function(
     "The cosine; angles are in radians.",
     _value("jnp.cos(0.0)", "1.")
     + _of_array(
-        "jnp.cos(jnp.radians(jnp.array([0, 180])))",
-        "[ 1., -1.]",
-        "`jnp.sin`, `jnp.arccos`, `jnp.cosh`, `jnp.radians`.",
+        "jnp.cos(jnp.radians(jnp.array([0, 180])))", "[ 1., -1.]", "`jnp.sin`, `jnp.arccos`, `jnp.cosh`, `jnp.radians`."
     ),
 )
 tan = _function("tan", lax.tan, "The tangent; angles are in radians.", _value("jnp.tan(0.0)", "0."))
-arcsin = _function(
-    "arcsin", lax.asin, "The angle in [-π/2, π/2] whose sine is x.", _value("jnp.arcsin(0.0)", "0.")
-)
-arccos = _function(
-    "arccos", lax.acos, "The angle in [0, π] whose cosine is x.", _value("jnp.arccos(1.0)", "0.")
-)
-arctan = _function(
-    "arctan",
-    lax.atan,
-    "The angle in [-π/2, π/2] whose tangent is x.",
-    _value("jnp.arctan(0.0)", "0."),
-)
+arcsin = _function("arcsin", lax.asin, "The angle in [-π/2, π/2] whose sine is x.", _value("jnp.arcsin(0.0)", "0."))
+arccos = _function("arccos", lax.acos, "The angle in [0, π] whose cosine is x.", _value("jnp.arccos(1.0)", "0."))
+arctan = _function("arctan", lax.atan, "The angle in [-π/2, π/2] whose tangent is x.", _value("jnp.arctan(0.0)", "0."))
 
 # -- hyperbolic functions --------------------------------------------------------------------------
 sinh = _function("sinh", lax.sinh, "The hyperbolic sine.", _value("jnp.sinh(0.0)", "0."))
 cosh = _function("cosh", lax.cosh, "The hyperbolic cosine.", _value("jnp.cosh(0.0)", "1."))
 tanh = _function("tanh", lax.tanh, "The hyperbolic tangent.", _value("jnp.tanh(0.0)", "0."))
-arcsinh = _function(
-    "arcsinh", lax.asinh, "The inverse of `sinh`.", _value("jnp.arcsinh(0.0)", "0.")
-)
+arcsinh = _function("arcsinh", lax.asinh, "The inverse of `sinh`.", _value("jnp.arcsinh(0.0)", "0."))
 arctanh = _function(
     "arctanh",
     lax.atanh,
@@ -192,9 +175,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, y = inexact_operands("hypot", x1, x2)
     dtype = x.aval.dtype
     if dtype in COMPLEX:
-        raise ValueError(
-            f"hypot: x1 and x2 must be real, got dtype {dtype}. Take jnp.abs of complex numbers."
-        )
+        raise ValueError(f"hypot: x1 and x2 must be real, got dtype {dtype}. Take jnp.abs of complex numbers.")
     return _length(x, y)
 
 

@@ -31,15 +31,12 @@ def _extreme(name: str, op, combine, a, axis, out, *, keepdims, initial, where):
     axes = axes_of(axis, len(shape))
     if where is not None:
         if initial is None:
-            raise ValueError(
-                f"{name}: where may select no element, and then {name} has no value. Give initial=."
-            )
+            raise ValueError(f"{name}: where may select no element, and then {name} has no value. Give initial=.")
         x = choose(where_mask(name, where), x, _bound(dtype, name == "max"))
         shape = x.aval.shape
     if initial is None and 0 in [shape[i] for i in axes]:
         raise ValueError(
-            f"{name}: the zero-size array of shape {shape} has no element along axes {axes}. Give "
-            "initial=."
+            f"{name}: the zero-size array of shape {shape} has no element along axes {axes}. Give initial=."
         )
     y = op(convert(x, dtype), axes)
     if names:
@@ -96,17 +93,7 @@ def max(
         `jnp.argmax`, for the place; `jnp.maximum`, of two arrays; `jnp.nanmax`, `jnp.min`,
         `lax.top_k`.
     """
-    return _extreme(
-        "max",
-        lax.reduce_max,
-        lax.max,
-        a,
-        axis,
-        out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims=keepdims, initial=initial, where=where)
 
 
 def max_of_numbers(a, axis, initial, where):
@@ -114,17 +101,7 @@ def max_of_numbers(a, axis, initial, where):
 
     It is for formulas whose result is NaN anyway where an element is.
     """
-    return _extreme(
-        "max",
-        lax._max_of_numbers,
-        lax.max,
-        a,
-        axis,
-        None,
-        keepdims=True,
-        initial=initial,
-        where=where,
-    )
+    return _extreme("max", lax._max_of_numbers, lax.max, a, axis, None, keepdims=True, initial=initial, where=where)
 
 
 @replayed
@@ -158,17 +135,7 @@ def min(
         >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=0)
         Array([1, 4], dtype=int32)
     """
-    return _extreme(
-        "min",
-        lax.reduce_min,
-        lax.min,
-        a,
-        axis,
-        out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    return _extreme("min", lax.reduce_min, lax.min, a, axis, out, keepdims=keepdims, initial=initial, where=where)
 
 
 def amax(
@@ -262,18 +229,13 @@ def _position(name: str, op, a, axis, out, keepdims):
         i = axis_of(axis, len(shape))
         axes = (i,)
     if not x.aval.shape[i]:
-        raise ValueError(
-            f"{name}: the array of shape {shape} is empty along axis={axis}, so no element has an "
-            "index."
-        )
+        raise ValueError(f"{name}: the array of shape {shape} is empty along axis={axis}, so no element has an index.")
     y = op(x, i, dtypes.python_scalar_dtype(int))
     return keep_axes(y, shape, axes) if keepdims else y
 
 
 @replayed
-def argmax(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the largest element along an axis: of the first NaN, or the first largest.
 
     Args:
@@ -303,9 +265,7 @@ def argmax(
 
 
 @replayed
-def argmin(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the smallest element along an axis: of the first NaN, or the first smallest.
 
     Args:

@@ -16,13 +16,7 @@ from gradix._base.lazy import claim
 from gradix._base.listing import listing
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
-from gradix.numpy.fourier_transforms import (
-    Kind,
-    check_norm,
-    transform_along,
-    transform_along_one,
-    transform_along_two,
-)
+from gradix.numpy.fourier_transforms import Kind, check_norm, transform_along, transform_along_one, transform_along_two
 from gradix.numpy.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from gradix.numpy.promotion import inexact_operand
 
@@ -154,10 +148,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 @replayed
 def fft2(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: str | None = None,
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The Fourier transform along two axes.
 
@@ -184,10 +175,7 @@ def fft2(
 
 @replayed
 def ifft2(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: str | None = None,
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The inverse Fourier transform along two axes.
 
@@ -214,10 +202,7 @@ def ifft2(
 
 @replayed
 def rfft2(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: str | None = None,
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The Fourier transform of real numbers along two axes; the last axis is halved.
 
@@ -245,10 +230,7 @@ def rfft2(
 
 @replayed
 def irfft2(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] = (-2, -1),
-    norm: str | None = None,
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The real numbers along two axes whose `rfft2` is `a`.
 
@@ -276,10 +258,7 @@ def irfft2(
 
 @replayed
 def fftn(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """The Fourier transform along several axes.
 
@@ -306,10 +285,7 @@ def fftn(
 
 @replayed
 def ifftn(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """The inverse Fourier transform along several axes.
 
@@ -336,10 +312,7 @@ def ifftn(
 
 @replayed
 def rfftn(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """The Fourier transform of real numbers along several axes; the last axis is halved.
 
@@ -368,10 +341,7 @@ def rfftn(
 
 @replayed
 def irfftn(
-    a: ArrayLike,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """The real numbers along several axes whose `rfftn` is `a`.
 

@@ -72,6 +72,4 @@ def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None
         >>> jnp.savez(io.BytesIO(), x=jnp.arange(3))
     """
     arrays = [np.asarray(a) for a in args]
-    np.savez(
-        file, *arrays, allow_pickle=allow_pickle, **{k: np.asarray(a) for k, a in kwds.items()}
-    )
+    np.savez(file, *arrays, allow_pickle=allow_pickle, **{k: np.asarray(a) for k, a in kwds.items()})

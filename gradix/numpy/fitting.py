@@ -19,13 +19,7 @@ from gradix.numpy.decompositions import eigvals
 from gradix.numpy.joining import concatenate
 from gradix.numpy.matrices import eye, vander
 from gradix.numpy.products import outer
-from gradix.numpy.promotion import (
-    as_operand,
-    convert,
-    inexact_operand,
-    number,
-    promote_dtypes_inexact,
-)
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, number, promote_dtypes_inexact
 from gradix.numpy.rearrangement import concrete, roll
 from gradix.numpy.selection import where
 from gradix.numpy.solving import inv, lstsq
@@ -75,11 +69,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     # Leading zeros moved to the end add roots that are exactly 0.
     found = _roots(roll(p, -leading, 0))
     found = found[argsort(found == 0, stable=True)]
-    return where(
-        lax.iota("int32", n - 1) < n - 1 - leading,
-        found,
-        number(complex(np.nan, np.nan), found.aval.dtype),
-    )
+    return where(lax.iota("int32", n - 1) < n - 1 - leading, found, number(complex(np.nan, np.nan), found.aval.dtype))
 
 
 def _roots(p):
@@ -141,10 +131,7 @@ def polyfit(
         powers, y = powers * w[:, None], y * (w[:, None] if y.aval.ndim == 2 else w)
     scale = lax.sqrt(
         reductions.sum(
-            lax.real(powers * lax.conj(powers))
-            if x.aval.dtype in dtypes.COMPLEX
-            else powers * powers,
-            axis=0,
+            lax.real(powers * lax.conj(powers)) if x.aval.dtype in dtypes.COMPLEX else powers * powers, axis=0
         )
     )
     powers = powers / scale[None, :]
@@ -179,13 +166,9 @@ def _points(x, y, deg: int, w):
     if y.aval.ndim not in (1, 2):
         raise TypeError(f"polyfit: y must be a vector or a matrix, got shape {y.aval.shape}.")
     if x.aval.shape[0] != y.aval.shape[0]:
-        raise TypeError(
-            f"polyfit: x and y must have the same length, got shapes {x.aval.shape} and "
-            f"{y.aval.shape}."
-        )
+        raise TypeError(f"polyfit: x and y must have the same length, got shapes {x.aval.shape} and {y.aval.shape}.")
     if rest and rest[0].aval.shape != x.aval.shape:
         raise TypeError(
-            f"polyfit: w must be a vector of the length of x, got shapes {rest[0].aval.shape} and "
-            f"{x.aval.shape}."
+            f"polyfit: w must be a vector of the length of x, got shapes {rest[0].aval.shape} and {x.aval.shape}."
         )
     return x, y, rest[0] if rest else None

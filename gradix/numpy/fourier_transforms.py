@@ -24,10 +24,7 @@ def _operand(name: str, a, kind):
         x = convert(x, np.dtype("float32"))
     if kind == Kind.RFFT:
         if x.aval.dtype in COMPLEX:
-            raise ValueError(
-                f"fft.{name}: a must be real, got dtype {x.aval.dtype}. Use fft, or give the real "
-                "part."
-            )
+            raise ValueError(f"fft.{name}: a must be real, got dtype {x.aval.dtype}. Use fft, or give the real part.")
         return x
     return convert(x, dtypes.to_complex_dtype(x.aval.dtype))
 
@@ -80,9 +77,7 @@ def _empty(kind, x, axes, lengths):
     if kind == Kind.RFFT:
         shape[axes[-1]] = lengths[-1] // 2 + 1
     real = dtypes.real_dtype(x.aval.dtype)
-    return lax.full(
-        tuple(shape), 0, real if kind == Kind.IRFFT else dtypes.joined_dtype(real, np.complex64)
-    )
+    return lax.full(tuple(shape), 0, real if kind == Kind.IRFFT else dtypes.joined_dtype(real, np.complex64))
 
 
 def _lengths(name: str, kind, shape, s, axes) -> tuple:
@@ -97,10 +92,7 @@ def _lengths(name: str, kind, shape, s, axes) -> tuple:
     if s is None and any(n < 1 for n in lengths) and not (kind == Kind.RFFT and not lengths[-1]):
         return tuple([max(n, 0) for n in lengths])
     if any(n < 1 for n in lengths):
-        raise ValueError(
-            f"fft.{name}: the sizes of the transform must be positive, got {lengths} for shape "
-            f"{shape}."
-        )
+        raise ValueError(f"fft.{name}: the sizes of the transform must be positive, got {lengths} for shape {shape}.")
     return tuple(lengths)
 
 
@@ -108,9 +100,7 @@ def _along(kind, x, axes, lengths):
     """The transform along any axes; XLA takes at most the last three, so it may take several."""
     if len(axes) > 3:
         if kind == Kind.RFFT:
-            return _along(
-                Kind.FFT, _along(kind, x, axes[-3:], lengths[-3:]), axes[:-3], lengths[:-3]
-            )
+            return _along(Kind.FFT, _along(kind, x, axes[-3:], lengths[-3:]), axes[:-3], lengths[:-3])
         first = Kind.FFT if kind == Kind.FFT else Kind.IFFT
         return _along(kind, _along(first, x, axes[:-3], lengths[:-3]), axes[-3:], lengths[-3:])
     rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
@@ -139,16 +129,12 @@ def _scaled(y, kind, lengths, norm):
 def transform_along_one(name: str, kind, a, n, axis, norm):
     """The transform along one axis."""
     if isinstance(axis, (tuple, list)):
-        raise ValueError(
-            f"fft.{name}: axis must be one integer, got {axis}. Use fft.{name}n for several axes."
-        )
+        raise ValueError(f"fft.{name}: axis must be one integer, got {axis}. Use fft.{name}n for several axes.")
     return transform_along(name, kind, a, None if n is None else (n,), (axis,), norm)
 
 
 def transform_along_two(name: str, kind, a, s, axes, norm):
     """The transform along two axes."""
     if len(axes) != 2:
-        raise ValueError(
-            f"fft.{name}: axes must be two, got {axes}. Use fft.{name[:-1]}n for more axes."
-        )
+        raise ValueError(f"fft.{name}: axes must be two, got {axes}. Use fft.{name[:-1]}n for more axes.")
     return transform_along(name, kind, a, s, axes, norm)

@@ -24,9 +24,7 @@ def _frequencies(name: str, count, n, d, dtype):
         raise ValueError(f"fft.{name}: d must be a number, got {d}.")
     d = inexact_operand(name, d)
     if d.aval.dtype in dtypes.COMPLEX:
-        raise TypeError(
-            f"fft.{name}: d, the distance of samples, must be real, got {d.aval.str_short()}."
-        )
+        raise TypeError(f"fft.{name}: d, the distance of samples, must be real, got {d.aval.str_short()}.")
     dtype = dtypes.canonicalize_dtype(np.dtype(float) if dtype is None else np.dtype(dtype))
     places = lax.iota(np.dtype("int32"), max(count, 0))
     if name == "fftfreq":
@@ -42,19 +40,11 @@ def _count(name: str, n) -> int:
     """The number of samples as an integer; a float is taken if it has an integer value."""
     if isinstance(n, (list, tuple)):
         raise ValueError(f"fft.{name}: n must be a number, got {n}.")
-    return (
-        int(n)
-        if isinstance(n, float) and n.is_integer()
-        else known_int(n, f"n argument of jnp.fft.{name}")
-    )
+    return int(n) if isinstance(n, float) and n.is_integer() else known_int(n, f"n argument of jnp.fft.{name}")
 
 
 def fftfreq(
-    n: int,
-    d: ArrayLike = 1.0,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device | Sharding | None = None,
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None
 ) -> Array:
     """The frequencies that belong to the elements of `fft` of n samples.
 
@@ -81,11 +71,7 @@ def fftfreq(
 
 
 def rfftfreq(
-    n: int,
-    d: ArrayLike = 1.0,
-    *,
-    dtype: DTypeLike | None = None,
-    device: Device | Sharding | None = None,
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None
 ) -> Array:
     """The frequencies that belong to the elements of `rfft` of n samples.
 

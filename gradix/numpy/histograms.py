@@ -21,13 +21,7 @@ from gradix.numpy.axes import known_int
 from gradix.numpy.calculus import diff
 from gradix.numpy.conversion import asarray
 from gradix.numpy.logic import greater_equal
-from gradix.numpy.promotion import (
-    as_operand,
-    convert,
-    inexact_operand,
-    number,
-    promote_dtypes_inexact,
-)
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, number, promote_dtypes_inexact
 from gradix.numpy.ranges import linspace
 from gradix.numpy.selection import where as choose
 
@@ -74,26 +68,16 @@ def bincount(
     if x.aval.dtype == bool:
         x = lax.convert_element_type(x, "int32")
     if x.aval.dtype not in dtypes.INTEGER:
-        raise TypeError(
-            f"bincount: x must hold integers, got dtype {x.aval.dtype}. Convert it by .astype(int)."
-        )
+        raise TypeError(f"bincount: x must hold integers, got dtype {x.aval.dtype}. Convert it by .astype(int).")
     if x.aval.ndim != 1:
-        raise ValueError(
-            f"bincount: x must be a vector, got shape {x.aval.shape}. Flatten it with jnp.ravel(x)."
-        )
+        raise ValueError(f"bincount: x must be a vector, got shape {x.aval.shape}. Flatten it with jnp.ravel(x).")
     if length is None:
         if is_unknown(x):
             raise ConcretizationTypeError(
-                x,
-                "The values of x determine the length of the result of jnp.bincount. Pass length=, "
-                "a static integer.",
+                x, "The values of x determine the length of the result of jnp.bincount. Pass length=, a static integer."
             )
         minlength = known_int(minlength, "minlength argument of jnp.bincount")
-        least = (
-            int(lax.reduce_max(x, (0,)) if isinstance(x, Tracer) else np.asarray(x).max()) + 1
-            if x.aval.size
-            else 0
-        )
+        least = int(lax.reduce_max(x, (0,)) if isinstance(x, Tracer) else np.asarray(x).max()) + 1 if x.aval.size else 0
         length = least if least > minlength else minlength
     length = known_int(length, "length argument of jnp.bincount")
     if weights is None:
@@ -103,17 +87,14 @@ def bincount(
         one = as_operand("bincount", weights, 1)
         if one.aval.shape != x.aval.shape:
             raise ValueError(
-                f"bincount: weights must have the shape of x, got shapes {one.aval.shape} and "
-                f"{x.aval.shape}."
+                f"bincount: weights must have the shape of x, got shapes {one.aval.shape} and {x.aval.shape}."
             )
         counts = lax.full((length,), number(0, one.aval.dtype))
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
 
 
 @replayed
-def digitize(
-    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
-) -> Array:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin into which each element falls.
 
     Args:
@@ -205,9 +186,7 @@ def histogram_bin_edges(
 
 
 def _bad_range(range):
-    raise ValueError(
-        f"histogram: range must be None or a pair (first edge, last edge), got {range}."
-    )
+    raise ValueError(f"histogram: range must be None or a pair (first edge, last edge), got {range}.")
 
 
 def histogram(
@@ -246,8 +225,7 @@ def histogram(
     else:
         if np.shape(a) != np.shape(weights):
             raise ValueError(
-                f"histogram: weights must have the shape of a, got shapes {np.shape(weights)} and "
-                f"{np.shape(a)}."
+                f"histogram: weights must have the shape of a, got shapes {np.shape(weights)} and {np.shape(a)}."
             )
         x, w = promote_dtypes_inexact("histogram", a, weights)
     edges = histogram_bin_edges(x, bins, range, w)
@@ -256,9 +234,7 @@ def histogram(
     counts = lax.full((edges.aval.shape[0],), number(0, w.aval.dtype)).at[number_of].add(w)[1:]
     if density:
         widths = diff(edges)
-        counts = lax.div(
-            lax.div(counts, convert(widths, counts.aval.dtype)), reductions.sum(counts)
-        )
+        counts = lax.div(lax.div(counts, convert(widths, counts.aval.dtype)), reductions.sum(counts))
     return counts, edges
 
 
@@ -348,15 +324,11 @@ def histogramdd(
     """
     x = inexact_operand("histogramdd", sample)
     if x.aval.ndim != 2:
-        raise ValueError(
-            "histogramdd: sample must be a matrix with a point in each row, got shape "
-            f"{x.aval.shape}."
-        )
+        raise ValueError(f"histogramdd: sample must be a matrix with a point in each row, got shape {x.aval.shape}.")
     n, d = x.aval.shape
     if range is not None and len(range) != d:
         raise ValueError(
-            f"histogramdd: range must have an entry for each of the {d} columns of sample, got "
-            f"{len(range)}."
+            f"histogramdd: range must have an entry for each of the {d} columns of sample, got {len(range)}."
         )
     try:
         per_axis = list(bins) if len(bins) == d else None
@@ -364,8 +336,7 @@ def histogramdd(
         per_axis = [bins] * d
     if per_axis is None:
         raise ValueError(
-            f"histogramdd: bins must have an entry for each of the {d} columns of sample, got "
-            f"{len(bins)}."
+            f"histogramdd: bins must have an entry for each of the {d} columns of sample, got {len(bins)}."
         )
     columns = [lax.squeeze(c, (1,)) for c in lax.split(x, (1,) * d, axis=1)]
     ranges = [None] * d if range is None else range
@@ -382,19 +353,11 @@ def histogramdd(
 def _cell_counts(columns, edges, n: int, weights):
     """The shape of the grid, and the counts of the points inside it."""
     cells = tuple([e.aval.shape[0] - 1 for e in edges])
-    place = tuple(
-        [lax.sub(_bin_numbers(c, e), number(1, np.dtype("int32"))) for c, e in zip(columns, edges)]
-    )
-    w = (
-        number(1, dtypes.python_scalar_dtype(int))
-        if weights is None
-        else as_operand("histogramdd", weights)
-    )
+    place = tuple([lax.sub(_bin_numbers(c, e), number(1, np.dtype("int32"))) for c, e in zip(columns, edges)])
+    w = number(1, dtypes.python_scalar_dtype(int)) if weights is None else as_operand("histogramdd", weights)
     inside = None
     for p, size in zip(place, cells):
-        ok = lax.bitwise_and(
-            lax.ge(p, number(0, p.aval.dtype)), lax.lt(p, number(size, p.aval.dtype))
-        )
+        ok = lax.bitwise_and(lax.ge(p, number(0, p.aval.dtype)), lax.lt(p, number(size, p.aval.dtype)))
         inside = ok if inside is None else lax.bitwise_and(inside, ok)
     w = choose(inside, w, number(0, w.aval.dtype))
     return cells, lax.full(cells, number(0, w.aval.dtype)).at[place].add(w, mode="drop")

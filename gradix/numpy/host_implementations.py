@@ -18,9 +18,7 @@ import numpy as np
 
 FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 INEXACT = FLOATS | frozenset(map(np.dtype, ("complex64", "complex128")))
-_INTEGERS = frozenset(
-    map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
-)
+_INTEGERS = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")))
 
 
 def alike(kinds: frozenset, *operands) -> bool:
@@ -44,9 +42,7 @@ def sinc(x):
 def _sinc(x):
     angle = np.multiply(x, x.dtype.type(np.pi))
     found = np.divide(np.sin(angle), angle)
-    return (
-        found if np.count_nonzero(x) == x.size else np.where(np.equal(x, 0), x.dtype.type(1), found)
-    )
+    return found if np.count_nonzero(x) == x.size else np.where(np.equal(x, 0), x.dtype.type(1), found)
 
 
 # -- quotients -------------------------------------------------------------------------------------
@@ -90,9 +86,7 @@ def _multiple(x, y):
 
 
 def _slides(a, v, precision, preferred_element_type) -> bool:
-    return (
-        alike(INEXACT, a, v) and a.size > 0 < v.size and precision is None is preferred_element_type
-    )
+    return alike(INEXACT, a, v) and a.size > 0 < v.size and precision is None is preferred_element_type
 
 
 def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
@@ -126,11 +120,7 @@ def polyval(p, x, *, unroll=16):
 
 def poly(seq_of_zeros):
     """For few real zeros, in Python's floats, if single precision cannot overflow either."""
-    if (
-        not alike(FLOATS, seq_of_zeros)
-        or len(seq_of_zeros.shape) != 1
-        or not 0 < seq_of_zeros.size <= 16
-    ):
+    if not alike(FLOATS, seq_of_zeros) or len(seq_of_zeros.shape) != 1 or not 0 < seq_of_zeros.size <= 16:
         return None
     dtype = seq_of_zeros.dtype
     limit = float(np.finfo(dtype).max) / 2
@@ -148,11 +138,7 @@ def poly(seq_of_zeros):
 @functools.cache
 def _expansion(n: int) -> Callable:
     """A Python function of n zeros that multiplies the factors `x - z` and returns coefficients."""
-    steps = [
-        f"c{k} = {f'c{k}' if k <= i else ''} - z{i} * c{k - 1}"
-        for i in range(n)
-        for k in range(i + 1, 0, -1)
-    ]
+    steps = [f"c{k} = {f'c{k}' if k <= i else ''} - z{i} * c{k - 1}" for i in range(n) for k in range(i + 1, 0, -1)]
     names: dict[str, Any] = {}
     exec(
         f"def expand({', '.join([f'z{i}' for i in range(n)])}):\n    c0 = 1.0\n    "
@@ -169,11 +155,7 @@ def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
     if not is_row(p, axis) or axis is None or discont is not None or not is_period:
         return None
     number = p.dtype.type
-    period, half, zero = (
-        np.asarray(period, p.dtype),
-        np.asarray(number(period) / number(2)),
-        np.zeros((), p.dtype),
-    )
+    period, half, zero = (np.asarray(period, p.dtype), np.asarray(number(period) / number(2)), np.zeros((), p.dtype))
 
     def unwrapped(x):
         rest = x[1:]
@@ -183,9 +165,7 @@ def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
             change = zero  # Adding it turns -0.0 into 0.0, as the sums of the other branch do.
         else:
             wrapped = np.subtract(np.remainder(np.add(steps, half), period), half)
-            np.putmask(
-                wrapped, np.logical_and(np.equal(wrapped, -half), np.greater(steps, zero)), half
-            )
+            np.putmask(wrapped, np.logical_and(np.equal(wrapped, -half), np.greater(steps, zero)), half)
             change = np.subtract(wrapped, steps, wrapped)
             np.putmask(change, small, zero)
             change = np.add.accumulate(change)

@@ -182,9 +182,7 @@ def _make(shape, key, wrap) -> IndexPlan:
     arrays = [e.array[1] for e in axes if e.array is not None]
     plan.picked = _broadcast(arrays)
     plan.distinct = not any(arrays)
-    plan.index_dtype = np.dtype(
-        "int64" if any(type(n) is int and n >= _INT32_END for n in shape) else "int32"
-    )
+    plan.index_dtype = np.dtype("int64" if any(type(n) is int and n >= _INT32_END for n in shape) else "int32")
     if not arrays:
         plan.kind = "static"
     elif plan.distinct and all(e.is_window for e in axes if e.is_range):
@@ -239,17 +237,13 @@ def _complete(shape, key) -> tuple:
 
 def too_many_indices(used: int, shape: tuple) -> IndexError:
     """The error for an index with more entries than the array has axes."""
-    return IndexError(
-        f"Too many indices: got {used} for an array of shape {shape}, which has {len(shape)} axes."
-    )
+    return IndexError(f"Too many indices: got {used} for an array of shape {shape}, which has {len(shape)} axes.")
 
 
 def _position(plan, i: int, n, axis: int, wrap: bool) -> int:
     """A static index counted from the front, out of bounds or not."""
     if type(n) is int and n == 0:
-        raise IndexError(
-            f"index {i} is out of bounds for axis {axis} with size 0, which has no elements."
-        )
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size 0, which has no elements.")
     at = i + n if i < 0 and wrap else i
     try:
         plan.outside = plan.outside or not 0 <= at < n
@@ -346,11 +340,7 @@ def _lay_out(plan: IndexPlan, entries, axes) -> None:
 
     The block stands in the place of the arrays if these are neighbours, and first otherwise.
     """
-    advanced = (
-        [i for i, e in enumerate(entries) if e is not None and not e.is_range]
-        if plan.kind != "static"
-        else []
-    )
+    advanced = [i for i, e in enumerate(entries) if e is not None and not e.is_range] if plan.kind != "static" else []
     side_by_side = bool(advanced) and advanced[-1] - advanced[0] == len(advanced) - 1
     block_at = (advanced[0] if side_by_side else 0) if advanced else None
     # Each axis of the result is a pair of its size and None, an _Axis, or "picked".

@@ -73,11 +73,7 @@ def _as_entries(index) -> tuple:
         and not hasattr(index, "dtype")
         and not isinstance(index, (dict, set, bytes))
     ):
-        kind = (
-            "tuple"
-            if any(e is None or e is Ellipsis or isinstance(e, slice) for e in index)
-            else "array"
-        )
+        kind = "tuple" if any(e is None or e is Ellipsis or isinstance(e, slice) for e in index) else "array"
         raise TypeError(
             f"x[{index!r}]: a {type(index).__name__} is not an index, as it could mean a tuple or "
             f"an array. Write x[{'' if kind == 'tuple' else 'jnp.'}{kind}({index!r})]."
@@ -182,16 +178,11 @@ def _without_slices(entries: tuple, shape: tuple) -> tuple:
             column = (e.size, *[1] * (block[-1] - i))
             start = as_array(e.start)
             out[i] = lax.reshape(
-                lax.add(
-                    lax.broadcast(start, (e.size,)),
-                    lax.convert_element_type(as_array(steps), start.aval.dtype),
-                ),
+                lax.add(lax.broadcast(start, (e.size,)), lax.convert_element_type(as_array(steps), start.aval.dtype)),
                 column,
             )
         else:
-            out[i] = slice(
-                e.start, e.start + (e.size - 1) * e.stride + 1 if e.size else e.start, e.stride
-            )
+            out[i] = slice(e.start, e.start + (e.size - 1) * e.stride + 1 if e.size else e.start, e.stride)
     return tuple(out)
 
 
@@ -208,8 +199,7 @@ def _checked(e):
     """An index array, checked to hold integers or booleans; a 0-d mask becomes a bool."""
     if e.dtype not in INTEGER and e.dtype not in BOOL:
         raise TypeError(
-            f"An index must have an integer or boolean dtype, got {dtype_name(e.dtype)}. Convert "
-            "it: x[i.astype(int)]."
+            f"An index must have an integer or boolean dtype, got {dtype_name(e.dtype)}. Convert it: x[i.astype(int)]."
         )
     if e.dtype in BOOL and not e.ndim and not isinstance(e, Tracer):
         return bool(e)

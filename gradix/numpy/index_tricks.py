@@ -40,9 +40,7 @@ def ix_(*args: Any) -> tuple:
     for i, a in enumerate(args):
         x = as_operand("ix_", a, i)
         if x.aval.ndim != 1:
-            raise ValueError(
-                f"ix_: the arguments must be vectors, got shape {x.aval.shape} for number {i}."
-            )
+            raise ValueError(f"ix_: the arguments must be vectors, got shape {x.aval.shape} for number {i}.")
         if x.aval.dtype == bool:
             raise NotImplementedError(
                 f"ix_: argument {i} is boolean, for which the result's shape would depend on the "
@@ -81,8 +79,7 @@ def _line(s: slice) -> Array:
     if isinstance(s.step, complex):
         if s.stop is None:
             raise TypeError(
-                f"A slice of a grid with a number of points must have a stop, got {s}. "
-                "Write start:stop:points * 1j."
+                f"A slice of a grid with a number of points must have a stop, got {s}. Write start:stop:points * 1j."
             )
         return linspace(start, s.stop, int(abs(s.step)))
     return arange(start, s.stop, 1 if s.step is None else s.step)
@@ -142,9 +139,7 @@ class Concatenator:
         parts = []
         for item in items:
             if isinstance(item, str):
-                raise ValueError(
-                    f"A string such as {item!r} must come first in r_[...] and c_[...]."
-                )
+                raise ValueError(f"A string such as {item!r} must come first in r_[...] and c_[...].")
             x = _line(item) if isinstance(item, slice) else asarray(item)
             parts.append(_raised(x if x.aval.ndim else expand_dims(x, 0), ndmin, at))
         out = concatenate(parts, axis)

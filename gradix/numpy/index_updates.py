@@ -27,14 +27,7 @@ _SCATTERS = {
     "min": "scatter_min",
     "max": "scatter_max",
 }
-_COMBINE = {
-    "set": lambda x, y: y,
-    "add": lax.add,
-    "sub": lax.sub,
-    "mul": lax.mul,
-    "min": lax.min,
-    "max": lax.max,
-}
+_COMBINE = {"set": lambda x, y: y, "add": lax.add, "sub": lax.sub, "mul": lax.mul, "min": lax.min, "max": lax.max}
 
 
 def change_at(x, index, values, how, are_sorted, unique, mode, wrap):
@@ -160,9 +153,7 @@ def _numbers(plan: IndexPlan):
 
 
 def _scatter_mode(mode):
-    return (
-        lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
-    )
+    return lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
 
 
 def to_selection(y, plan: IndexPlan):

@@ -44,11 +44,7 @@ def take_index(
     """
     x, key, arrays = read_index(x, index)
     plan = plan_of(x.aval.shape, key, wrap_negative_indices)
-    mode = (
-        lax.GatherScatterMode.PROMISE_IN_BOUNDS
-        if mode is None
-        else lax.GatherScatterMode.from_any(mode)
-    )
+    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else lax.GatherScatterMode.from_any(mode)
     filled = mode is lax.GatherScatterMode.FILL_OR_DROP
     if plan.outside and mode is lax.GatherScatterMode.PROMISE_IN_BOUNDS:
         _check_promise(x, index)
@@ -110,8 +106,7 @@ def _take_outside(x, plan: IndexPlan):
     sizes = [1 if i in numbers else n for i, n in enumerate(shape)]
     x = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
     starts, limits = [
-        [end if i in numbers else at for i, at in enumerate(ends)]
-        for end, ends in ((0, plan.starts), (1, plan.limits))
+        [end if i in numbers else at for i, at in enumerate(ends)] for end, ends in ((0, plan.starts), (1, plan.limits))
     ]
     return _finished(lax.slice(x, starts, limits, plan.strides), plan)
 
@@ -127,10 +122,7 @@ def _finished(x, plan: IndexPlan):
 
 def _take_dynamic(x, plan: IndexPlan, arrays, wrap: bool):
     dtype = _common_index_dtype(plan, arrays)
-    starts = [
-        s if type(s) is int else lax._fitted_index(as_array(arrays[s[0]]), dtype)
-        for s in plan.starts
-    ]
+    starts = [s if type(s) is int else lax._fitted_index(as_array(arrays[s[0]]), dtype) for s in plan.starts]
     sizes = [b - a if type(a) is int else 1 for a, b in zip(plan.starts, plan.limits)]
     return _finished(lax.dynamic_slice(x, starts, sizes, allow_negative_indices=wrap), plan)
 
@@ -140,9 +132,7 @@ def _filled(x, plan: IndexPlan, fill_value):
     dtype = x.aval.dtype
     if fill_value is None:
         fill_value = default_fill(dtype)
-    return lax.broadcast_in_dim(
-        convert(as_array(fill_value), dtype, x.aval.weak_type), plan.shape, ()
-    )
+    return lax.broadcast_in_dim(convert(as_array(fill_value), dtype, x.aval.weak_type), plan.shape, ())
 
 
 def default_fill(dtype):
@@ -165,9 +155,7 @@ def _gather(x, plan: IndexPlan, arrays, wrap: bool, **options):
     numbers = plan.memo.get("gather")
     if numbers is None:
         numbers = plan.memo["gather"] = lax.GatherDimensionNumbers(
-            offset_dims=plan.offsets,
-            collapsed_slice_dims=plan.collapsed,
-            start_index_map=plan.indexed,
+            offset_dims=plan.offsets, collapsed_slice_dims=plan.collapsed, start_index_map=plan.indexed
         )
     return lax.gather(x, index_array(plan, arrays, wrap), numbers, plan.window, **options)
 
@@ -177,9 +165,7 @@ def index_array(plan: IndexPlan, arrays, wrap: bool = True) -> Array:
     staging = state.stage is not None
     if (
         not plan.is_symbolic
-        and all(
-            type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None) for a in arrays
-        )
+        and all(type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None) for a in arrays)
         and (arrays or not staging or not plan.columns)
     ):
         if arrays:
@@ -219,9 +205,7 @@ def _host_column(a: np.ndarray, c: Picked, plan: IndexPlan, wrap: bool) -> np.nd
     a = a.astype(plan.index_dtype)
     if wrap:
         a = a + (a < 0) * plan.index_dtype.type(c.size)
-    return a.reshape(
-        [a.shape[c.axes.index(k)] if k in c.axes else 1 for k in range(len(plan.batch))]
-    )
+    return a.reshape([a.shape[c.axes.index(k)] if k in c.axes else 1 for k in range(len(plan.batch))])
 
 
 def _picked(c: Picked, arrays, dtype, wrap: bool) -> Array:

@@ -14,11 +14,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dimensions.expression import (
-    as_dim,
-    is_count,
-    is_symbolic_dim,
-)
+from gradix._core.dimensions.expression import as_dim, is_count, is_symbolic_dim
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix.numpy.axes import axis_of, no_out
@@ -59,18 +55,13 @@ def _in_one_dtype(name: str, xs, dtype) -> list:
         dtype = dtypes.requested_dtype(dtype, name)
         return [convert(x, dtype) for x in xs]
     first = xs[0].aval
-    if all(
-        x.aval is first or (x.aval.dtype == first.dtype and x.aval.weak_type == first.weak_type)
-        for x in xs
-    ):
+    if all(x.aval is first or (x.aval.dtype == first.dtype and x.aval.weak_type == first.weak_type) for x in xs):
         return xs
     return promote_dtypes(name, *xs)
 
 
 def concatenate(
-    arrays: Array | np.ndarray | Sequence[ArrayLike],
-    axis: int | None = 0,
-    dtype: DTypeLike | None = None,
+    arrays: Array | np.ndarray | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
 ) -> Array:
     """Arrays joined one after the other along an axis.
 
@@ -122,10 +113,7 @@ def concat(arrays: Array | np.ndarray | Sequence[ArrayLike], /, *, axis: int | N
 
 
 def stack(
-    arrays: Array | np.ndarray | Sequence[ArrayLike],
-    axis: int = 0,
-    out: None = None,
-    dtype: DTypeLike | None = None,
+    arrays: Array | np.ndarray | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike | None = None
 ) -> Array:
     """Arrays of one shape joined along a new axis.
 
@@ -252,23 +240,17 @@ def block(arrays: Any) -> Array:
 def _joined_blocks(arrays):
     """The array joined of nested lists, and one more than the depth to which they are nested."""
     if isinstance(arrays, tuple):
-        raise ValueError(
-            f"block takes nested lists, but no tuples, got {arrays!r}. Write list(...) around it."
-        )
+        raise ValueError(f"block takes nested lists, but no tuples, got {arrays!r}. Write list(...) around it.")
     if not isinstance(arrays, list):
         return as_operand("block", arrays), 1
     if not arrays:
         raise ValueError("block: a list is empty. Every list must hold at least one array.")
     parts, depths = zip(*[_joined_blocks(a) for a in arrays])
     if any(d != depths[0] for d in depths):
-        raise ValueError(
-            f"block: the lists are nested to mismatched depths {depths}. Nest all equally deep."
-        )
+        raise ValueError(f"block: the lists are nested to mismatched depths {depths}. Nest all equally deep.")
     depth = depths[0]
     rank = max([depth, *[p.aval.ndim for p in parts]])
-    raised = [
-        expand_dims(p, tuple(range(rank - p.aval.ndim))) if p.aval.ndim < rank else p for p in parts
-    ]
+    raised = [expand_dims(p, tuple(range(rank - p.aval.ndim))) if p.aval.ndim < rank else p for p in parts]
     return concatenate(raised, -depth), depth + 1
 
 
@@ -319,11 +301,7 @@ def tile(A: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> Array:
     """
     x = as_operand("tile", A)
     given: Any = reps
-    times = (
-        [as_dim(r) for r in given]
-        if isinstance(given, (tuple, list)) or np.ndim(given)
-        else [as_dim(given)]
-    )
+    times = [as_dim(r) for r in given] if isinstance(given, (tuple, list)) or np.ndim(given) else [as_dim(given)]
     rank = max(len(times), x.aval.ndim)
     if any(r < 0 for r in times):
         raise ValueError(f"tile: reps must not be negative, got {tuple(times)}.")
@@ -428,10 +406,7 @@ def _repeat_all(x, count, axis: int):
     shape = x.aval.shape
     wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
     kept = tuple([i for i in range(len(wide)) if i != axis + 1])
-    return lax.reshape(
-        lax.broadcast_in_dim(x, wide, kept),
-        (*shape[:axis], shape[axis] * count, *shape[axis + 1 :]),
-    )
+    return lax.reshape(lax.broadcast_in_dim(x, wide, kept), (*shape[:axis], shape[axis] * count, *shape[axis + 1 :]))
 
 
 def _repeat_known(x, counts: np.ndarray, axis: int, total):
@@ -451,9 +426,7 @@ def _repeat_known(x, counts: np.ndarray, axis: int, total):
         )
     places = np.repeat(np.arange(n), np.maximum(counts, 0))
     if total is not None:
-        places = np.append(
-            places, np.full(max(total - len(places), 0), places[-1] if len(places) else 0)
-        )[:total]
+        places = np.append(places, np.full(max(total - len(places), 0), places[-1] if len(places) else 0))[:total]
     return take_index(x, (*[slice(None)] * axis, places.astype(np.int32)))
 
 

@@ -108,9 +108,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     try:
         n = as_int(n)
     except TypeError:
-        raise TypeError(
-            f"matrix_power: n must be an integer, got {n!r} of type {type(n).__name__}."
-        ) from None
+        raise TypeError(f"matrix_power: n must be an integer, got {n!r} of type {type(n).__name__}.") from None
     if n < 0:
         x, n = inv(x), -n
     if n == 0:
@@ -195,9 +193,7 @@ def matmul(
         >>> jnp.linalg.matmul(jnp.ones((2, 3)), jnp.ones(3))
         Array([3., 3.], dtype=float32)
     """
-    return products.matmul(
-        x1, x2, precision=precision, preferred_element_type=preferred_element_type
-    )
+    return products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def tensordot(
@@ -237,9 +233,7 @@ def tensordot(
             precision=precision,
             preferred_element_type=preferred_element_type,
         )
-    return products.tensordot(
-        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
-    )
+    return products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
@@ -263,10 +257,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     x, y = as_operand("cross", x1), as_operand("cross", x2, 1)
     sizes = [v.aval.shape[axis_of(axis, v.aval.ndim)] for v in (x, y)]
     if sizes != [3, 3]:
-        raise ValueError(
-            f"cross: x1 and x2 must have size 3 along axis {axis}, got sizes {sizes[0]} and "
-            f"{sizes[1]}."
-        )
+        raise ValueError(f"cross: x1 and x2 must have size 3 along axis {axis}, got sizes {sizes[0]} and {sizes[1]}.")
     return products.cross(x, y, axis=axis)
 
 

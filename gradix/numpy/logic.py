@@ -54,17 +54,11 @@ def _comparison(name: str, op, summary: str, value: str) -> Callable[[ArrayLike,
 
 
 equal = _comparison("equal", lax.eq, "Whether x == y, elementwise.", "[False,  True, False]")
-not_equal = _comparison(
-    "not_equal", lax.ne, "Whether x != y, elementwise.", "[ True, False,  True]"
-)
+not_equal = _comparison("not_equal", lax.ne, "Whether x != y, elementwise.", "[ True, False,  True]")
 less = _comparison("less", lax.lt, "Whether x < y, elementwise.", "[ True, False, False]")
-less_equal = _comparison(
-    "less_equal", lax.le, "Whether x <= y, elementwise.", "[ True,  True, False]"
-)
+less_equal = _comparison("less_equal", lax.le, "Whether x <= y, elementwise.", "[ True,  True, False]")
 greater = _comparison("greater", lax.gt, "Whether x > y, elementwise.", "[False, False,  True]")
-greater_equal = _comparison(
-    "greater_equal", lax.ge, "Whether x >= y, elementwise.", "[False,  True,  True]"
-)
+greater_equal = _comparison("greater_equal", lax.ge, "Whether x >= y, elementwise.", "[False,  True,  True]")
 
 
 # -- logic -----------------------------------------------------------------------------------------
@@ -83,8 +77,7 @@ def _truths(name: str, x, y) -> tuple[Array, Array]:
     a, b = x.aval, y.aval
     # The result is weakly typed only for scalars, if their promoted type is.
     weak = (
-        not (a.ndim or b.ndim)
-        and promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())[1]
+        not (a.ndim or b.ndim) and promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())[1]
     )
     x, y = same_rank(name, _truth(name, x), _truth(name, y, 1))
     return convert(x, _BOOL, weak), convert(y, _BOOL, weak)
@@ -227,9 +220,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([ 2, -2], dtype=int32)
     """
     x, y = numeric_operands("right_shift", x1, x2)
-    return (
-        lax.shift_right_logical if x.aval.dtype in dtypes.UNSIGNED else lax.shift_right_arithmetic
-    )(x, y)
+    return (lax.shift_right_logical if x.aval.dtype in dtypes.UNSIGNED else lax.shift_right_arithmetic)(x, y)
 
 
 bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
@@ -347,9 +338,7 @@ def _is_infinity(name: str, x, infinity: float, out):
     if dtype in FLOAT:
         return lax.eq(x, number(infinity, dtype))
     if dtype in COMPLEX:
-        raise ValueError(
-            f"{name}: x must be real, got dtype {dtype}. Take jnp.real(x) or jnp.imag(x)."
-        )
+        raise ValueError(f"{name}: x must be real, got dtype {dtype}. Take jnp.real(x) or jnp.imag(x).")
     return _constant(False, x.aval.shape)
 
 

@@ -19,13 +19,7 @@ from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.indexing import take_index
 from gradix.numpy.placement import place
-from gradix.numpy.promotion import (
-    as_operand,
-    broadcast_to,
-    convert,
-    number,
-    numeric_operand,
-)
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, numeric_operand
 from gradix.numpy.ranges import arange
 from gradix.numpy.reductions import sum
 
@@ -86,20 +80,13 @@ def eye(
 def _matrix_shape(name: str, rows, columns) -> tuple:
     shape = (rows, rows if columns is None else columns)
     for n in shape:
-        if (
-            is_unknown(n)
-            or isinstance(n, float)
-            or not hasattr(n, "__index__")
-            and not hasattr(n, "__floordiv__")
-        ):
+        if is_unknown(n) or isinstance(n, float) or not hasattr(n, "__index__") and not hasattr(n, "__floordiv__"):
             raise TypeError(
                 f"{name}: the numbers of rows and columns must be static integers, got {shape}. "
                 "They determine the shape of the matrix."
             )
         if isinstance(n, int) and n < 0:
-            raise ValueError(
-                f"{name}: the numbers of rows and columns must not be negative, got {shape}."
-            )
+            raise ValueError(f"{name}: the numbers of rows and columns must not be negative, got {shape}.")
     return shape
 
 
@@ -144,9 +131,7 @@ def tri(N: Size, M: Size | None = None, k: int = 0, dtype: DTypeLike | None = No
         Array([[1, 0, 0],
                [1, 1, 0]], dtype=int32)
     """
-    dtype = (
-        np.dtype("float32") if dtype is None else dtypes.requested_dtype(dtype, "tri", stacklevel=3)
-    )
+    dtype = np.dtype("float32") if dtype is None else dtypes.requested_dtype(dtype, "tri", stacklevel=3)
     return convert(_lower(_matrix_shape("tri", N, M), k), dtype)
 
 
@@ -344,9 +329,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple:
     if len(shape) < 2:
         raise ValueError(f"diag_indices_from: arr must have at least two axes, got shape {shape}.")
     if len(set(shape)) != 1:
-        raise ValueError(
-            f"diag_indices_from: the axes of arr must have equal sizes, got shape {shape}."
-        )
+        raise ValueError(f"diag_indices_from: the axes of arr must have equal sizes, got shape {shape}.")
     return diag_indices(shape[0], len(shape))
 
 
@@ -374,9 +357,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     x = as_operand("diagonal", a)
     ndim = x.aval.ndim
     if ndim < 2:
-        raise ValueError(
-            f"diagonal: the array must have at least two axes, got shape {x.aval.shape}."
-        )
+        raise ValueError(f"diagonal: the array must have at least two axes, got shape {x.aval.shape}.")
     i, j = axis_of(axis1, ndim), axis_of(axis2, ndim)
     if i == j:
         raise ValueError(f"diagonal: axis1 and axis2 must differ, got {axis1} and {axis2}.")
@@ -402,9 +383,7 @@ def _last_diagonal(x, offset: int):
     # Written in rows of size + 1, the diagonal of a square matrix is the first column.
     flat = lax.reshape(x, (*lead, size * size))
     flat = lax.pad(flat, number(0, x.aval.dtype), (*[(0, 0, 0)] * n, (0, size, 0)))
-    return lax.squeeze(
-        lax.slice_in_dim(lax.reshape(flat, (*lead, size, size + 1)), 0, 1, axis=n + 1), (n + 1,)
-    )
+    return lax.squeeze(lax.slice_in_dim(lax.reshape(flat, (*lead, size, size + 1)), 0, 1, axis=n + 1), (n + 1,))
 
 
 @replayed
@@ -429,8 +408,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return diagonal(x, k)
     if x.aval.ndim != 1:
         raise ValueError(
-            f"diag: v must be a vector or a matrix, got shape {x.aval.shape}. Use jnp.diagonal for "
-            "stacks of matrices."
+            f"diag: v must be a vector or a matrix, got shape {x.aval.shape}. Use jnp.diagonal for stacks of matrices."
         )
     n = x.aval.shape[0] + abs(k)
     zero = number(0, x.aval.dtype, x.aval.weak_type)
@@ -455,12 +433,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 @replayed
 def trace(
-    a: ArrayLike,
-    offset: int = 0,
-    axis1: int = 0,
-    axis2: int = 1,
-    dtype: DTypeLike | None = None,
-    out: None = None,
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """The sum of the elements on a diagonal.
 

@@ -91,18 +91,9 @@ def swapaxes(self, axis1: int, axis2: int):
     return shapes.swapaxes(self, axis1, axis2)
 
 
-def repeat(
-    self,
-    repeats,
-    axis: int | None = None,
-    *,
-    total_repeat_length: int | None = None,
-    out_sharding=None,
-):
+def repeat(self, repeats, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding=None):
     """The array with each element repeated along an axis."""
-    return joining.repeat(
-        self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding
-    )
+    return joining.repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
 
 
 # -- selection and order ---------------------------------------------------------------------------
@@ -119,9 +110,7 @@ def take(
     fill_value=None,
 ):
     """The elements at `indices` along an axis; by default, the array is taken as one row."""
-    return taking.take(
-        self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value
-    )
+    return taking.take(self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
 
 
 def choose(self, choices, out=None, mode: str = "raise"):
@@ -129,9 +118,7 @@ def choose(self, choices, out=None, mode: str = "raise"):
     return taking.choose(self, choices, out, mode)
 
 
-def compress(
-    self, condition, axis: int | None = None, *, out=None, size: int | None = None, fill_value=0
-):
+def compress(self, condition, axis: int | None = None, *, out=None, size: int | None = None, fill_value=0):
     """The parts along an axis at which the condition is true."""
     return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
@@ -141,28 +128,12 @@ def nonzero(self, *, fill_value=None, size: int | None = None):
     return searching.nonzero(self, size=size, fill_value=fill_value)
 
 
-def sort(
-    self,
-    axis: int | None = -1,
-    *,
-    kind=None,
-    order=None,
-    stable: bool = True,
-    descending: bool = False,
-):
+def sort(self, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
     """The elements in increasing order along an axis."""
     return sorting.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
-def argsort(
-    self,
-    axis: int | None = -1,
-    *,
-    kind=None,
-    order=None,
-    stable: bool = True,
-    descending: bool = False,
-):
+def argsort(self, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
     """The indices that sort the array along an axis."""
     return sorting.argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
@@ -211,32 +182,12 @@ def copy(self):
     return conversion.copy(self)
 
 
-def var(
-    self,
-    axis=None,
-    dtype=None,
-    out=None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where=None,
-    correction=None,
-):
+def var(self, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, correction=None):
     """The variance of the elements, over all axes or some."""
     return moments.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
 
-def std(
-    self,
-    axis=None,
-    dtype=None,
-    out=None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where=None,
-    correction=None,
-):
+def std(self, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, correction=None):
     """The standard deviation of the elements, over all axes or some."""
     return moments.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
@@ -260,8 +211,7 @@ def _iter(self):
 def _contains(self, element) -> bool:
     if getattr(element, "ndim", 0):
         raise ValueError(
-            f"`in` looks for one element, got an array of shape {element.shape}. Write "
-            "(x == row).all(axis=-1).any()."
+            f"`in` looks for one element, got an array of shape {element.shape}. Write (x == row).all(axis=-1).any()."
         )
     return bool(reductions.any(self == element))
 
@@ -290,9 +240,7 @@ def _array_namespace(self, *, api_version: str | None = None):
 def to_device(self, device, *, stream=None):
     """The array on another device."""
     if stream is not None:
-        raise NotImplementedError(
-            f"to_device: stream is not supported, got {stream!r}. Leave it out."
-        )
+        raise NotImplementedError(f"to_device: stream is not supported, got {stream!r}. Leave it out.")
     return place(self, device, None)
 
 
@@ -301,27 +249,19 @@ def to_device(self, device, *, stream=None):
 
 def _matrix_transpose(self):
     if self.aval.ndim < 2:
-        raise ValueError(
-            f"x.mT: x must have at least two axes, got shape {self.aval.shape}. Use x.T."
-        )
+        raise ValueError(f"x.mT: x must have at least two axes, got shape {self.aval.shape}. Use x.T.")
     n = self.aval.ndim
     return lax.transpose(self, (*range(n - 2), n - 1, n - 2))
 
 
 def _flat(self):
-    raise NotImplementedError(
-        "x.flat is not supported, since arrays are immutable. Use x.flatten()."
-    )
+    raise NotImplementedError("x.flat is not supported, since arrays are immutable. Use x.flatten().")
 
 
 def _method(function: Any) -> Any:
     """A function of an array as a method: the same code, with `self` as its first argument."""
     made = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     made.__kwdefaults__, made.__annotations__ = function.__kwdefaults__, function.__annotations__
     made.__module__, made.__qualname__ = function.__module__, f"Array.{function.__name__}"
@@ -402,8 +342,7 @@ _LATER = {
     "at": _Later(
         "at",
         lambda: property(
-            at.IndexUpdateHelper,
-            doc="Updates of elements: x.at[index].set(values), .add, .multiply, ...",
+            at.IndexUpdateHelper, doc="Updates of elements: x.at[index].set(values), .add, .multiply, ..."
         ),
     ),
 }

@@ -75,14 +75,7 @@ def mean(
         `jnp.average`, with weights; `jnp.median`, `jnp.std`, `jnp.nanmean`.
     """
     axis, names = positions_and_names(axis)
-    if (
-        isinstance(a, Array)
-        and dtype is None
-        and where is None
-        and out is None
-        and not keepdims
-        and not names
-    ):
+    if isinstance(a, Array) and dtype is None and where is None and out is None and not keepdims and not names:
         aval = a.aval
         if aval.dtype in _DIRECT and not aval.weak_type:
             axes = axes_of(axis, aval.ndim)
@@ -90,11 +83,7 @@ def mean(
     no_out("mean", out)
     x = as_operand("mean", a)
     own = x.aval.dtype
-    result = (
-        dtypes.to_inexact_dtype(own)
-        if dtype is None
-        else dtypes.requested_dtype(dtype, "mean", stacklevel=3)
-    )
+    result = dtypes.to_inexact_dtype(own) if dtype is None else dtypes.requested_dtype(dtype, "mean", stacklevel=3)
     work = working_dtype(result) if dtype is None else result
     shape = x.aval.shape
     axes = axes_of(axis, len(shape))
@@ -108,15 +97,11 @@ def mean(
 
 
 @overload
-def average(
-    a, axis=None, weights=None, returned: Literal[False] = False, keepdims: bool = False
-) -> Array: ...
+def average(a, axis=None, weights=None, returned: Literal[False] = False, keepdims: bool = False) -> Array: ...
 
 
 @overload
-def average(
-    a, axis=None, weights=None, *, returned: Literal[True], keepdims: bool = False
-) -> tuple[Array, Array]: ...
+def average(a, axis=None, weights=None, *, returned: Literal[True], keepdims: bool = False) -> tuple[Array, Array]: ...
 
 
 @overload
@@ -176,13 +161,10 @@ def _weights_like(x, w, axis, axes: tuple):
     if own == shape:
         return w
     if axis is None:
-        raise ValueError(
-            f"average: axis must be given, as a and weights differ in shape: {shape} and {own}."
-        )
+        raise ValueError(f"average: axis must be given, as a and weights differ in shape: {shape} and {own}.")
     if own != tuple([shape[i] for i in axes]):
         raise ValueError(
-            f"average: weights must have the shape of a, {shape}, or its shape along axis={axis}, "
-            f"got {own}."
+            f"average: weights must have the shape of a, {shape}, or its shape along axis={axis}, got {own}."
         )
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     return lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
@@ -232,16 +214,7 @@ def var(
         Array(1., dtype=float32)
     """
     return _variance(
-        "var",
-        a,
-        axis,
-        dtype,
-        out,
-        ddof,
-        keepdims=keepdims,
-        where=where,
-        mean_=mean,
-        correction=correction,
+        "var", a, axis, dtype, out, ddof, keepdims=keepdims, where=where, mean_=mean, correction=correction
     )
 
 
@@ -288,18 +261,7 @@ def std(
     if dtype is not None and dtypes.as_dtype(dtype) not in INEXACT:
         raise ValueError(f"std: dtype must be floating or complex (inexact), got {dtype}.")
     return lax.sqrt(
-        _variance(
-            "std",
-            a,
-            axis,
-            dtype,
-            out,
-            ddof,
-            keepdims=keepdims,
-            where=where,
-            mean_=mean,
-            correction=correction,
-        )
+        _variance("std", a, axis, dtype, out, ddof, keepdims=keepdims, where=where, mean_=mean, correction=correction)
     )
 
 
@@ -319,30 +281,20 @@ def _variance(name, a, axis, dtype, out, ddof, *, keepdims, where, mean_, correc
     axis, names = positions_and_names(axis)
     axes = axes_of(axis, len(shape))
     if mean_ is None and where is None and not names:
-        mean_ = lax.div(
-            keep_axes(lax.reduce_sum(x, axes), shape, axes), number(count_of(shape, axes), work)
-        )
+        mean_ = lax.div(keep_axes(lax.reduce_sum(x, axes), shape, axes), number(count_of(shape, axes), work))
     elif mean_ is None:
         mean_ = mean(x, axes + names, work, None, True, where=where)
     square = distance_squared(x, convert(whole(as_operand(name, mean_), result), work))
     real = square.aval.dtype
     if where is None:
         count = count_of(shape, axes, names)
-        if (
-            type(ddof) is int
-            and type(count) is int
-            and count > ddof
-            and result in INEXACT
-            and not names
-        ):
+        if type(ddof) is int and type(count) is int and count > ddof and result in INEXACT and not names:
             total = lax.reduce_sum(square, axes)
             total = keep_axes(total, shape, axes) if keepdims else total
             return convert(lax.div(total, number(count - ddof, real)), result)
         count = number(count, real)
     else:
-        count = sum(
-            convert(mask_like(name, where, shape), real), axes + names, real, None, keepdims
-        )
+        count = sum(convert(mask_like(name, where, shape), real), axes + names, real, None, keepdims)
     divisor = lax.sub(count, initial_value(name, ddof, real))
     value = lax.div(sum(square, axes + names, real, None, keepdims, None, where), divisor)
     value = convert(value, result)
@@ -359,8 +311,7 @@ def variance_dtypes(name: str, own, dtype):
     result = dtypes.requested_dtype(dtype, name, stacklevel=5)
     if own in COMPLEX and result not in COMPLEX:
         raise ValueError(
-            f"{name}: dtype must be complex for complex a, got {dtype}. Leave it out: the result "
-            "is real anyway."
+            f"{name}: dtype must be complex for complex a, got {dtype}. Leave it out: the result is real anyway."
         )
     work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.joined_dtype(own, result)))
     if result in dtypes.BOOL:

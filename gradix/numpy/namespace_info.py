@@ -119,8 +119,7 @@ class ArrayNamespaceInfo:
         kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
         if unknown := [k for k in kinds if k not in _KINDS]:
             raise ValueError(
-                f"unknown kind of dtype {unknown[0]!r}. Give one of "
-                f"{', '.join(map(repr, _KINDS))}, or a tuple of them."
+                f"unknown kind of dtype {unknown[0]!r}. Give one of {', '.join(map(repr, _KINDS))}, or a tuple of them."
             )
         wanted = frozenset().union(*[_KINDS[k] for k in kinds])
         return {d.name: d for d in _STANDARD if d in wanted and dtypes.canonicalize_dtype(d) == d}

@@ -15,14 +15,7 @@ from gradix._core.dtypes import INEXACT
 from gradix._core.operators import Array
 from gradix.numpy import extremes, moments, reductions, row_host_implementations
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
-from gradix.numpy.promotion import (
-    as_operand,
-    broadcast_to,
-    common_shape,
-    convert,
-    number,
-    working_dtype,
-)
+from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number, working_dtype
 from gradix.numpy.selection import where as choose
 
 if TYPE_CHECKING:
@@ -84,17 +77,7 @@ def nanmax(
         >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(3., dtype=float32)
     """
-    return _extreme(
-        "nanmax",
-        extremes.max,
-        lax._lowest,
-        a,
-        axis,
-        out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    return _extreme("nanmax", extremes.max, lax._lowest, a, axis, out, keepdims=keepdims, initial=initial, where=where)
 
 
 @replayed
@@ -128,17 +111,7 @@ def nanmin(
         >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _extreme(
-        "nanmin",
-        extremes.min,
-        lax._highest,
-        a,
-        axis,
-        out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    return _extreme("nanmin", extremes.min, lax._highest, a, axis, out, keepdims=keepdims, initial=initial, where=where)
 
 
 @replayed
@@ -259,9 +232,7 @@ def nanmean(
     x = as_operand("nanmean", a)
     if x.aval.dtype not in INEXACT:
         return moments.mean(x, axis, dtype, None, keepdims, where=where)
-    result = (
-        x.aval.dtype if dtype is None else dtypes.requested_dtype(dtype, "nanmean", stacklevel=3)
-    )
+    result = x.aval.dtype if dtype is None else dtypes.requested_dtype(dtype, "nanmean", stacklevel=3)
     axis, names = positions_and_names(axis)
     axis = axes_of(axis, x.aval.ndim) + names  # The axes are the array's; the mask may have more.
     count = reductions.sum(_present("nanmean", x, where), axis, np.dtype("int32"), None, keepdims)
@@ -311,11 +282,7 @@ def nanvar(
     axis, names = positions_and_names(axis)
     axes = axes_of(axis, x.aval.ndim) + names
     where = None if where is None else reductions.mask_like("nanvar", where, x.aval.shape)
-    center = (
-        nanmean(x, axes, work, None, True, where)
-        if mean is None
-        else convert(as_operand("nanvar", mean), work)
-    )
+    center = nanmean(x, axes, work, None, True, where) if mean is None else convert(as_operand("nanvar", mean), work)
     center = convert(moments.whole(center, result), work)
     present = _present("nanvar", x, where)
     distance = moments.distance_squared(choose(present, x, center), center)
@@ -324,10 +291,7 @@ def nanvar(
     count = reductions.sum(present, axes, real, None, keepdims)
     divisor = lax.sub(count, reductions.initial_value("nanvar", ddof, real))
     enough = lax.gt(divisor, number(0, real))
-    value = lax.div(
-        reductions.sum(distance, axes, real, None, keepdims),
-        choose(enough, divisor, number(1, real)),
-    )
+    value = lax.div(reductions.sum(distance, axes, real, None, keepdims), choose(enough, divisor, number(1, real)))
     return convert(choose(enough, value, number(math.nan, real)), result)
 
 
@@ -380,9 +344,7 @@ def _position(name: str, find, fill, a, axis, out, *, keepdims):
 
 
 @replayed
-def nanargmax(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the largest element that is not NaN, along an axis; -1 where all elements are.
 
     Args:
@@ -407,9 +369,7 @@ def nanargmax(
 
 
 @replayed
-def nanargmin(
-    a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the smallest element that is not NaN, along an axis; -1 where all elements are.
 
     Args:

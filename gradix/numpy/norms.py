@@ -13,9 +13,7 @@ from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axes_of
-from gradix.numpy.decompositions import (
-    svdvals,
-)
+from gradix.numpy.decompositions import svdvals
 from gradix.numpy.extremes import max, min
 from gradix.numpy.promotion import as_operand, convert, inexact_operand, number, working_dtype
 from gradix.numpy.reductions import sum
@@ -26,9 +24,7 @@ if TYPE_CHECKING:
 
 
 @replayed
-def norm(
-    x: ArrayLike, ord: float | str | None = None, axis: Axes | None = None, keepdims: bool = False
-) -> Array:
+def norm(x: ArrayLike, ord: float | str | None = None, axis: Axes | None = None, keepdims: bool = False) -> Array:
     """The norms of vectors or of matrices along axes of an array.
 
     Args:
@@ -75,9 +71,7 @@ def norm(
 
 
 @replayed
-def vector_norm(
-    x: ArrayLike, /, *, axis: Axes | None = None, keepdims: bool = False, ord: float | str = 2
-) -> Array:
+def vector_norm(x: ArrayLike, /, *, axis: Axes | None = None, keepdims: bool = False, ord: float | str = 2) -> Array:
     """The norms of vectors along axes of an array, or of all its elements.
 
     Args:
@@ -110,11 +104,7 @@ def _integer_norm(x, axes, keepdims: bool, order):
     size = abs(x)
     if order == 1:
         return sum(size, axes, keepdims=keepdims)
-    return (
-        max(size, axes, keepdims=keepdims, initial=0)
-        if order > 0
-        else min(size, axes, keepdims=keepdims)
-    )
+    return max(size, axes, keepdims=keepdims, initial=0) if order > 0 else min(size, axes, keepdims=keepdims)
 
 
 @replayed
@@ -174,9 +164,7 @@ def _vector_norm(x, axes, keepdims: bool, order):
     if order == 0:
         there = lax.ne(x, number(0, x.aval.dtype))
         return sum(
-            convert(
-                there, dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype
-            ),
+            convert(there, dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype),
             axes,
             keepdims=keepdims,
         )
@@ -196,9 +184,7 @@ def _matrix_norm(x, axes, keepdims: bool, order):
     if order in (2, -2, "nuc"):
         return _spectral_norm(x, axes, keepdims, order)
     if isinstance(order, str) or order not in (1, -1, np.inf, -np.inf):
-        raise ValueError(
-            f"ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf for matrices, got {order!r}."
-        )
+        raise ValueError(f"ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf for matrices, got {order!r}.")
     inner, outer_axis = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = sum(lax.abs(x), inner, keepdims=True)
     out = (
@@ -212,13 +198,7 @@ def _matrix_norm(x, axes, keepdims: bool, order):
 def _spectral_norm(x, axes, keepdims: bool, order):
     rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
     s = svdvals(lax.transpose(x, (*rest, *axes)))
-    out = (
-        sum(s, -1)
-        if order == "nuc"
-        else max(s, -1, initial=0)
-        if order == 2
-        else min(s, -1, initial=np.inf)
-    )
+    out = sum(s, -1) if order == "nuc" else max(s, -1, initial=0) if order == 2 else min(s, -1, initial=np.inf)
     return lax.expand_dims(out, axes) if keepdims else out
 
 
@@ -252,8 +232,6 @@ def cond(x: ArrayLike, p: float | str | None = None) -> Array:
         s = svdvals(x)
         return lax.div(s[..., -1], s[..., 0]) if p == -2 else lax.div(s[..., 0], s[..., -1])
     if shape[-1] != shape[-2]:
-        raise ValueError(
-            f"cond: matrices must be square for p={p!r}, got shape {shape}. Use p=2 for others."
-        )
+        raise ValueError(f"cond: matrices must be square for p={p!r}, got shape {shape}. Use p=2 for others.")
     axes = (x.aval.ndim - 2, x.aval.ndim - 1)
     return lax.mul(_matrix_norm(x, axes, False, p), _matrix_norm(inv(x), axes, False, p))

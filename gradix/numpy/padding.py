@@ -45,9 +45,7 @@ _OPTIONS: dict[str, frozenset] = {
 
 
 @replayed
-def pad(
-    array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any
-) -> Array:
+def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
     """The array with elements added at the ends of its axes.
 
     Args:
@@ -80,14 +78,11 @@ def pad(
     if callable(mode):
         return _pad_by_function(x, widths, mode, kwargs)
     if mode not in _OPTIONS:
-        raise NotImplementedError(
-            f"pad: mode must be a function or one of {', '.join(_OPTIONS)}, got {mode!r}."
-        )
+        raise NotImplementedError(f"pad: mode must be a function or one of {', '.join(_OPTIONS)}, got {mode!r}.")
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
         raise ValueError(
-            f"pad: mode {mode!r} takes {', '.join(_OPTIONS[mode]) or 'no options'}, got "
-            f"{', '.join(sorted(unknown))}."
+            f"pad: mode {mode!r} takes {', '.join(_OPTIONS[mode]) or 'no options'}, got {', '.join(sorted(unknown))}."
         )
     if mode == "constant":
         return _pad_constant(x, widths, kwargs.get("constant_values", 0))
@@ -108,13 +103,10 @@ def pad(
 def _widths(pad_width, ndim: int) -> list:
     if isinstance(pad_width, dict):
         raise TypeError(
-            f"pad: pad_width must not be a dict, got {pad_width}. Write a pair of integers for "
-            f"each of the {ndim} axes."
+            f"pad: pad_width must not be a dict, got {pad_width}. Write a pair of integers for each of the {ndim} axes."
         )
     if is_unknown(pad_width):
-        raise ConcretizationTypeError(
-            pad_width, "The pad_width argument of jnp.pad determines a shape."
-        )
+        raise ConcretizationTypeError(pad_width, "The pad_width argument of jnp.pad determines a shape.")
     pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)
     try:
         widths = [tuple([as_dim(w) for w in p]) for p in pairs]
@@ -157,10 +149,7 @@ def _value_pairs(name: str, values, x) -> list:
     if not isinstance(values, Array):
         held = np.asarray(values, dtype=object)
         if held.dtype == object and any(isinstance(v, Array) for v in held.reshape(-1)):
-            return [
-                tuple([convert(as_operand("pad", v), dtype) for v in p])
-                for p in _pairs(name, held, ndim)
-            ]
+            return [tuple([convert(as_operand("pad", v), dtype) for v in p]) for p in _pairs(name, held, ndim)]
         values = np.asarray(values)
     values = convert(as_operand("pad", values), dtype)
     table = _pairs(name, np.arange(values.aval.size).reshape(values.aval.shape), ndim)
@@ -175,17 +164,11 @@ def _pad_constant(x, widths, values):
     kinds = {id(v) for p in pairs for v in p}
     if len(kinds) <= 1:
         value = pairs[0][0] if pairs else None
-        return (
-            x
-            if value is None
-            else lax.pad(x, _weak_like(value, x), [(lo, hi, 0) for lo, hi in widths])
-        )
+        return x if value is None else lax.pad(x, _weak_like(value, x), [(lo, hi, 0) for lo, hi in widths])
     for axis, ((lo, hi), (before, after)) in enumerate(zip(widths, pairs)):
         for ends, value in (((lo, 0, 0), before), ((0, hi, 0), after)):
             if ends != (0, 0, 0):
-                x = lax.pad(
-                    x, value, [ends if i == axis else (0, 0, 0) for i in range(x.aval.ndim)]
-                )
+                x = lax.pad(x, value, [ends if i == axis else (0, 0, 0) for i in range(x.aval.ndim)])
     return x
 
 
@@ -202,20 +185,14 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
     if kind not in ("even", "odd"):
         raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {kind!r}.")
     if mode == "linear_ramp":
-        return _pad_ramp(
-            x, axis, lo, hi, _value_pairs("end_values", options.get("end_values", 0), x)[axis]
-        )
+        return _pad_ramp(x, axis, lo, hi, _value_pairs("end_values", options.get("end_values", 0), x)[axis])
     if mode in _STATISTICS:
         return _pad_statistic(x, axis, lo, hi, mode, options.get("stat_length"))
     if kind == "odd" and not (mode == "reflect" and n == 1):
         return _pad_odd(x, axis, lo, hi, 0 if mode == "symmetric" else 1)
     if mode == "reflect" and n == 1:
         mode = "edge"
-    is_large = (
-        not is_symbolic_shape(x.aval.shape)
-        and x.aval.shape[-1] >= _LONG_ROW
-        and x.aval.size >= _LARGE
-    )
+    is_large = not is_symbolic_shape(x.aval.shape) and x.aval.shape[-1] >= _LONG_ROW and x.aval.size >= _LARGE
     ends = _ends(x, axis, lo, hi, mode) if is_large else None
     if ends is not None:
         return lax.concatenate([ends[0], x, ends[1]], axis)
@@ -246,10 +223,7 @@ def _ends(x, axis: int, lo: int, hi: int, mode: str):
         return None
     if mode == "wrap":
         return _part(x, axis, n - lo, n), _part(x, axis, 0, hi)
-    return [
-        lax.rev(_part(x, axis, a, b), (axis,))
-        for a, b in ((gap, gap + lo), (n - gap - hi, n - gap))
-    ]
+    return [lax.rev(_part(x, axis, a, b), (axis,)) for a, b in ((gap, gap + lo), (n - gap - hi, n - gap))]
 
 
 def _part(x, axis: int, start, stop, step=None):
@@ -262,13 +236,8 @@ def _pad_odd(x, axis: int, lo: int, hi: int, gap: int):
         n = x.aval.shape[axis]
         a, b = [builtin_min(w, n - gap) for w in (lo, hi)]
         first, last = _part(x, axis, 0, 1), _part(x, axis, n - 1, n)
-        before = (
-            2 * first - _part(x, axis, gap, gap + a)[(*[slice(None)] * axis, slice(None, None, -1))]
-        )
-        after = (
-            2 * last
-            - _part(x, axis, n - gap - b, n - gap)[(*[slice(None)] * axis, slice(None, None, -1))]
-        )
+        before = 2 * first - _part(x, axis, gap, gap + a)[(*[slice(None)] * axis, slice(None, None, -1))]
+        after = 2 * last - _part(x, axis, n - gap - b, n - gap)[(*[slice(None)] * axis, slice(None, None, -1))]
         x, lo, hi = lax.concatenate([before, x, after], axis), lo - a, hi - b
     return x
 
@@ -289,9 +258,7 @@ def _spread(edge, axis: int, count: int):
 def _pad_statistic(x, axis: int, lo: int, hi: int, mode: str, length):
     n, dtype = x.aval.shape[axis], x.aval.dtype
     sizes = (
-        (None, None)
-        if length is None
-        else _pairs("stat_length", np.asarray(length, dtype=object), x.aval.ndim)[axis]
+        (None, None) if length is None else _pairs("stat_length", np.asarray(length, dtype=object), x.aval.ndim)[axis]
     )
     parts = []
     for size, before in zip(sizes, (True, False)):
@@ -316,10 +283,7 @@ def _pad_ramp(x, axis: int, lo: int, hi: int, ends):
         work = dtypes.to_inexact_dtype(dtype)
         steps = np.arange(width) / width if before else np.arange(width, 0, -1) / width - 1 / width
         shape = [width if i == axis else 1 for i in range(x.aval.ndim)]
-        share = as_operand(
-            "pad",
-            np.reshape(steps, shape).astype(np.float32 if work not in dtypes.INEXACT else work),
-        )
+        share = as_operand("pad", np.reshape(steps, shape).astype(np.float32 if work not in dtypes.INEXACT else work))
         end = convert(end, work)
         ramp = end + (convert(edge, work) - end) * share
         ramp = convert(_toward_zero(ramp, dtype), dtype)
@@ -335,9 +299,7 @@ def _pad_by_function(x, widths, function, kwargs):
     x = _pad_constant(x, widths, 0)
     for axis, (lo, hi) in enumerate(widths):
         rows = moveaxis(x, axis, -1)
-        flat = lax.reshape(
-            rows, (rows.aval.size // (rows.aval.shape[-1] or 1), rows.aval.shape[-1])
-        )
+        flat = lax.reshape(rows, (rows.aval.size // (rows.aval.shape[-1] or 1), rows.aval.shape[-1]))
         done = vmap(partial(_called, function, (lo, hi), axis, kwargs))(flat)
         x = moveaxis(lax.reshape(done, rows.aval.shape), -1, axis)
     return x

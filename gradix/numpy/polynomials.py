@@ -18,14 +18,7 @@ from gradix.numpy.convolution import convolve
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
-from gradix.numpy.promotion import (
-    as_operand,
-    broadcast_to,
-    convert,
-    number,
-    promote_dtypes,
-    promote_dtypes_inexact,
-)
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes, promote_dtypes_inexact
 from gradix.numpy.rearrangement import concrete, trim_zeros
 
 if TYPE_CHECKING:
@@ -60,9 +53,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     shape = lax.broadcast_shapes(p.aval.shape[1:], x.aval.shape)
     x = broadcast_to(x, shape)
     out = broadcast_to(number(0, p.aval.dtype), shape)
-    times, plus = (
-        (lax.bitwise_and, lax.bitwise_or) if p.aval.dtype in dtypes.BOOL else (lax.mul, lax.add)
-    )
+    times, plus = (lax.bitwise_and, lax.bitwise_or) if p.aval.dtype in dtypes.BOOL else (lax.mul, lax.add)
     for i in range(p.aval.shape[0]):
         out = plus(times(out, x), broadcast_to(take_index(p, i), shape))  # Horner's scheme
     return out
@@ -71,10 +62,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 def _aligned(name: str, a1, a2) -> tuple:
     """Coefficients of two polynomials; the shorter ones are padded with zeros in front."""
     a, b = [atleast_1d(p) for p in promote_dtypes(name, a1, a2)]
-    shape, n = (
-        max(a.aval.shape, b.aval.shape, key=lambda s: s[0]),
-        min(a.aval.shape[0], b.aval.shape[0]),
-    )
+    shape, n = (max(a.aval.shape, b.aval.shape, key=lambda s: s[0]), min(a.aval.shape[0], b.aval.shape[0]))
     return tuple([_padded(name, p, shape, n) for p in (a, b)])
 
 
@@ -84,13 +72,10 @@ def _padded(name: str, p, shape: tuple, n: int):
     own, part = p.aval.shape, (n, *shape[1:])
     if len(own) > len(part) or any(k not in (1, m) for k, m in zip(own[::-1], part[::-1])):
         raise ValueError(
-            f"{name}: coefficients of shape {own} do not broadcast to the last {n} of those of "
-            f"shape {shape}."
+            f"{name}: coefficients of shape {own} do not broadcast to the last {n} of those of shape {shape}."
         )
     return lax.pad(
-        broadcast_to(p, part),
-        number(0, p.aval.dtype),
-        [(shape[0] - n, 0, 0)] + [(0, 0, 0)] * (len(shape) - 1),
+        broadcast_to(p, part), number(0, p.aval.dtype), [(shape[0] - n, 0, 0)] + [(0, 0, 0)] * (len(shape) - 1)
     )
 
 
@@ -206,9 +191,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
         return lax.slice_in_dim(p, 0, 0)
     powers = np.arange(n)[::-1][: n - m]
     factors = np.prod([powers - i for i in range(m)], axis=0)
-    return lax.mul(
-        lax.slice_in_dim(p, 0, n - m), convert(as_operand("polyder", factors), p.aval.dtype)
-    )
+    return lax.mul(lax.slice_in_dim(p, 0, n - m), convert(as_operand("polyder", factors), p.aval.dtype))
 
 
 @replayed
@@ -240,8 +223,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
         constants = broadcast_to(constants, (m,))
     if constants.aval.shape != (m,):
         raise ValueError(
-            f"polyint: k must be a scalar or a vector of 1 or m={m} constants, got shape "
-            f"{constants.aval.shape}."
+            f"polyint: k must be a scalar or a vector of 1 or m={m} constants, got shape {constants.aval.shape}."
         )
     if m == 0:
         return p
@@ -252,9 +234,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     # Each coefficient is divided as many times as it is integrated.
     for i in range(m):
         done = powers - i
-        divisors *= np.where(
-            (np.arange(n + m) < n + m - 1 - i) & (done > 0), np.maximum(done, 1), 1
-        )
+        divisors *= np.where((np.arange(n + m) < n + m - 1 - i) & (done > 0), np.maximum(done, 1), 1)
     return lax.div(both, convert(as_operand("polyint", divisors), both.aval.dtype))
 
 
@@ -282,15 +262,12 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         zeros = eigvals(zeros)
     if zeros.aval.ndim != 1:
         raise ValueError(
-            "poly: seq_of_zeros must be a vector or a non-empty square matrix, got shape "
-            f"{zeros.aval.shape}."
+            f"poly: seq_of_zeros must be a vector or a non-empty square matrix, got shape {zeros.aval.shape}."
         )
     one = lax.full((1,), number(1, zeros.aval.dtype))
     if not zeros.aval.size:
         return lax.reshape(one, ())
     out = one
     for i in range(zeros.aval.shape[0]):
-        out = convolve(
-            out, concatenate([one, lax.neg(take_index(zeros, slice(i, i + 1)))]), mode="full"
-        )
+        out = convolve(out, concatenate([one, lax.neg(take_index(zeros, slice(i, i + 1)))]), mode="full")
     return out

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 
 def array_repr(
-    arr: Array,
-    max_line_width: int | None = None,
-    precision: int | None = None,
-    suppress_small: bool | None = None,
+    arr: Array, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
     """The text of an array as `repr` gives it.
 
@@ -45,14 +42,8 @@ def array_repr(
     if not aval.size and aval.ndim:
         return f"Array([], shape={aval.shape}, {tail}"
     host = np.asarray(arr.host)
-    text = np.array2string(
-        host, max_line_width, precision, suppress_small, ", ", prefix="Array(", suffix=","
-    )
-    gap = (
-        " "
-        if len(text) - text.rfind("\n") - 1 + len(tail) + 2 <= _width(max_line_width)
-        else "\n" + " " * 6
-    )
+    text = np.array2string(host, max_line_width, precision, suppress_small, ", ", prefix="Array(", suffix=",")
+    gap = " " if len(text) - text.rfind("\n") - 1 + len(tail) + 2 <= _width(max_line_width) else "\n" + " " * 6
     return f"Array({text},{gap}{tail}"
 
 
@@ -78,10 +69,7 @@ def _words(keys: ArrayImpl) -> np.ndarray:
 
 
 def array_str(
-    a: Array,
-    max_line_width: int | None = None,
-    precision: int | None = None,
-    suppress_small: bool | None = None,
+    a: Array, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
     """The text of an array as `str` gives it.
 

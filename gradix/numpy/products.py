@@ -75,14 +75,7 @@ def matmul(
         (2, 4)
     """
     if out_sharding is not None:
-        return divided(
-            matmul,
-            out_sharding,
-            a,
-            b,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
+        return divided(matmul, out_sharding, a, b, precision=precision, preferred_element_type=preferred_element_type)
     x = a if isinstance(a, Array) else as_operand("matmul", a)
     y = b if isinstance(b, Array) else as_operand("matmul", b, 1)
     if x.aval.ndim == 2 and y.aval.ndim == 2:
@@ -92,9 +85,7 @@ def matmul(
             raise _in_terms_of("matmul", a, b, 0, error) from None
     for i, v in enumerate((x, y)):
         if not v.aval.ndim:
-            raise ValueError(
-                f"matmul: operand {i} is a scalar, but must have at least 1 axis. Use `*` for it."
-            )
+            raise ValueError(f"matmul: operand {i} is a scalar, but must have at least 1 axis. Use `*` for it.")
     drop_x, drop_y, numbers, order = _matmul_plan(x.aval.shape, y.aval.shape)
     x = lax.squeeze(x, drop_x) if drop_x else x
     y = lax.squeeze(y, drop_y) if drop_y else y
@@ -156,12 +147,7 @@ def _matmul_plan(x: tuple, y: tuple):
     )
     want = list(range(lead)) + (["row"] if len(x) > 1 else []) + (["column"] if len(y) > 1 else [])
     order = tuple([have.index(k) for k in want])
-    return (
-        tuple(drop_x),
-        tuple(drop_y),
-        numbers,
-        None if order == tuple(range(len(order))) else order,
-    )
+    return (tuple(drop_x), tuple(drop_y), numbers, None if order == tuple(range(len(order))) else order)
 
 
 def dot(
@@ -198,14 +184,7 @@ def dot(
         `jnp.einsum`, `lax.dot_general`.
     """
     if out_sharding is not None:
-        return divided(
-            dot,
-            out_sharding,
-            a,
-            b,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
+        return divided(dot, out_sharding, a, b, precision=precision, preferred_element_type=preferred_element_type)
     x, y = as_operand("dot", a), as_operand("dot", b, 1)
     m, n = x.aval.ndim, y.aval.ndim
     contracted = ((m - 1,), (max(n - 2, 0),)) if m and n else ((), ())
@@ -216,11 +195,7 @@ def dot(
 
 
 def inner(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    precision: lax.PrecisionLike = None,
-    preferred_element_type: DTypeLike | None = None,
+    a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
     """The sums of products over the last axes of `a` and `b`.
 
@@ -250,11 +225,7 @@ def inner(
 
 @replayed
 def vdot(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    precision: lax.PrecisionLike = None,
-    preferred_element_type: DTypeLike | None = None,
+    a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None
 ) -> Array:
     """The inner product of all elements of two arrays as a scalar, with those of `a` conjugated.
 
@@ -319,9 +290,7 @@ def vecdot(
     y = moveaxis(y, axis_of(axis, y.aval.ndim), -1)
     n, m = x.aval.shape[-1], y.aval.shape[-1]
     if n != m:
-        raise ValueError(
-            f"vecdot: x1 and x2 must have the same size along axis {axis}, got {n} and {m}."
-        )
+        raise ValueError(f"vecdot: x1 and x2 must have the same size along axis {axis}, got {n} and {m}.")
     return _by_rows(x, y, precision, preferred_element_type)
 
 
@@ -417,9 +386,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     x = lax.expand_dims(x, range(rank - x.aval.ndim))
     y = lax.expand_dims(y, range(rank - y.aval.ndim))
     shape = tuple([n * m for n, m in zip(x.aval.shape, y.aval.shape)])
-    pairs = lax.mul(
-        lax.expand_dims(x, range(1, 2 * rank, 2)), lax.expand_dims(y, range(0, 2 * rank, 2))
-    )
+    pairs = lax.mul(lax.expand_dims(x, range(1, 2 * rank, 2)), lax.expand_dims(y, range(0, 2 * rank, 2)))
     return lax.reshape(pairs, shape)
 
 
@@ -455,13 +422,7 @@ def tensordot(
     """
     if out_sharding is not None:
         return divided(
-            tensordot,
-            out_sharding,
-            a,
-            b,
-            axes,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
+            tensordot, out_sharding, a, b, axes, precision=precision, preferred_element_type=preferred_element_type
         )
     x, y = as_operand("tensordot", a), as_operand("tensordot", b, 1)
     left, right = _tensordot_axes(axes, x.aval.shape, y.aval.shape)
@@ -486,31 +447,19 @@ def _tensordot_axes(axes, x: tuple, y: tuple):
         if n < 0:
             return (), ()
         if n > min(len(x), len(y)):
-            raise TypeError(
-                f"tensordot: axes={n} is more than the arrays of shapes {x} and {y} have."
-            )
+            raise TypeError(f"tensordot: axes={n} is more than the arrays of shapes {x} and {y} have.")
         return tuple(range(len(x) - n, len(x))), tuple(range(n))
     if len(axes) != 2:
-        raise TypeError(
-            "tensordot: axes must be an int, or a pair of ints or of sequences of ints, got "
-            f"{axes!r}."
-        )
+        raise TypeError(f"tensordot: axes must be an int, or a pair of ints or of sequences of ints, got {axes!r}.")
     left, right = [tuple(a) if isinstance(a, (tuple, list)) or np.ndim(a) else (a,) for a in axes]
     if len(left) != len(right):
-        raise TypeError(
-            f"tensordot: axes must name as many axes of a as of b, got {left} and {right}."
-        )
+        raise TypeError(f"tensordot: axes must name as many axes of a as of b, got {left} and {right}.")
     return tuple([axis_of(i, len(x)) for i in left]), tuple([axis_of(i, len(y)) for i in right])
 
 
 @replayed
 def cross(
-    a: ArrayLike,
-    b: ArrayLike,
-    axisa: int = -1,
-    axisb: int = -1,
-    axisc: int = -1,
-    axis: int | None = None,
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
     """The cross products of vectors with two or three components.
 

@@ -218,8 +218,7 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
     y, db, wb = _kind(name, y, 1)
     if dtypes.is_extended(da) or dtypes.is_extended(db):
         raise TypeError(
-            f"{name} does not accept dtypes {da}, {db}: random keys are not numbers. Draw numbers "
-            "with gradix.random."
+            f"{name} does not accept dtypes {da}, {db}: random keys are not numbers. Draw numbers with gradix.random."
         )
     dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())
     return same_rank(name, _cast(x, dtype, weak), _cast(y, dtype, weak))
@@ -233,12 +232,7 @@ def numeric_operands(name: str, x, y) -> tuple[Array, Array]:
 
 def inexact_operands(name: str, x, y) -> tuple[Array, Array]:
     """As `operands`; integers and booleans become floating-point numbers."""
-    if (
-        isinstance(x, Array)
-        and isinstance(y, Array)
-        and x.aval is y.aval
-        and x.aval.dtype in INEXACT
-    ):
+    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval and x.aval.dtype in INEXACT:
         return x, y
     x, da, wa = _kind(name, x, 0)
     y, db, wb = _kind(name, y, 1)
@@ -254,11 +248,7 @@ def inexact_operand(name: str, x) -> Array:
     """`x` as an array in which integers and booleans became floating-point numbers."""
     x = as_operand(name, x)
     aval = x.aval
-    return (
-        x
-        if aval.dtype in INEXACT
-        else convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
-    )
+    return x if aval.dtype in INEXACT else convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
 
 
 def numeric_operand(name: str, x) -> Array:

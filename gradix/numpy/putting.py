@@ -13,11 +13,7 @@ from gradix.numpy.axes import axis_of
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
-from gradix.numpy.promotion import (
-    as_operand,
-    convert,
-    number,
-)
+from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.rearrangement import resize
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
@@ -38,9 +34,7 @@ def _not_in_place(name: str, inplace: bool, error=ValueError) -> None:
         )
 
 
-def put(
-    a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
-) -> Array:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """The array with the elements at indices into it as one row set to values.
 
     Args:
@@ -149,16 +143,9 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         Array([0, 1, 7, 8, 7], dtype=int32)
     """
     _not_in_place("place", inplace)
-    x, m, v = (
-        as_operand("place", arr),
-        as_operand("place", mask, 1),
-        ravel(as_operand("place", vals, 2)),
-    )
+    x, m, v = (as_operand("place", arr), as_operand("place", mask, 1), ravel(as_operand("place", vals, 2)))
     if m.aval.size != x.aval.size:
-        raise ValueError(
-            f"place: arr and mask must have the same size, got shapes {x.aval.shape} and "
-            f"{m.aval.shape}."
-        )
+        raise ValueError(f"place: arr and mask must have the same size, got shapes {x.aval.shape} and {m.aval.shape}.")
     if not v.aval.size:
         raise ValueError("place: vals must not be empty, got size 0.")
     flat = ravel(m)
@@ -168,9 +155,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     return lax.reshape(out, x.aval.shape)
 
 
-def fill_diagonal(
-    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
-) -> Array:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """The array with its main diagonal set to a value, or to values.
 
     Args:
@@ -200,9 +185,7 @@ def fill_diagonal(
     if len(shape) < 2:
         raise ValueError(f"fill_diagonal: a must have at least two axes, got shape {shape}.")
     if len(shape) > 2 and len(set(shape)) > 1:
-        raise ValueError(
-            f"fill_diagonal: more than two axes must have equal sizes, got shape {shape}."
-        )
+        raise ValueError(f"fill_diagonal: more than two axes must have equal sizes, got shape {shape}.")
     n = min(shape)
     i = lax.iota(np.int32, n)
     v = v if v.aval.size == 1 and not v.aval.ndim else resize(ravel(v), (n,))

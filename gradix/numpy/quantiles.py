@@ -136,28 +136,10 @@ def percentile(
         Array(1.2, dtype=float32)
     """
     if out_sharding is not None:
-        return divided(
-            percentile,
-            out_sharding,
-            a,
-            q,
-            axis,
-            out,
-            overwrite_input,
-            method,
-            keepdims,
-            weights=weights,
-        )
+        return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
     _check_options("percentile", out, overwrite_input, method, weights)
     return _quantile(
-        "percentile",
-        a,
-        _fraction("percentile", q),
-        axis,
-        method,
-        keepdims,
-        weights=weights,
-        skip_nan=False,
+        "percentile", a, _fraction("percentile", q), axis, method, keepdims, weights=weights, skip_nan=False
     )
 
 
@@ -190,24 +172,13 @@ def nanpercentile(
     """
     _check_options("nanpercentile", out, overwrite_input, method, weights)
     return _quantile(
-        "nanpercentile",
-        a,
-        _fraction("nanpercentile", q),
-        axis,
-        method,
-        keepdims,
-        weights=weights,
-        skip_nan=True,
+        "nanpercentile", a, _fraction("nanpercentile", q), axis, method, keepdims, weights=weights, skip_nan=True
     )
 
 
 @replayed(host=row_host_implementations.median)
 def median(
-    a: ArrayLike,
-    axis: Axes | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
+    a: ArrayLike, axis: Axes | None = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """The middle element in order, or the mean of the two middle ones; NaN if an element is NaN.
 
@@ -236,11 +207,7 @@ def median(
 
 @replayed
 def nanmedian(
-    a: ArrayLike,
-    axis: Axes | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
+    a: ArrayLike, axis: Axes | None = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """The middle element of those that are not NaN, or the mean of the two middle ones.
 
@@ -282,17 +249,11 @@ def _check_options(name: str, out, overwrite_input, method: str = "linear", weig
     """Raise for options that these functions do not have, or that exclude each other."""
     no_out(name, out)
     if overwrite_input:
-        raise ValueError(
-            f"{name}: overwrite_input must be False, as arrays are immutable. Leave it out."
-        )
+        raise ValueError(f"{name}: overwrite_input must be False, as arrays are immutable. Leave it out.")
     if method not in _METHODS:
-        raise ValueError(
-            f"{name}: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}."
-        )
+        raise ValueError(f"{name}: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}.")
     if weights is not None and method != "inverted_cdf":
-        raise NotImplementedError(
-            f"{name}: only the method 'inverted_cdf' takes weights, got method={method!r}."
-        )
+        raise NotImplementedError(f"{name}: only the method 'inverted_cdf' takes weights, got method={method!r}.")
 
 
 def _quantile(name: str, a, q, axis, method: str, keepdims, *, weights, skip_nan: bool):
@@ -302,11 +263,7 @@ def _quantile(name: str, a, q, axis, method: str, keepdims, *, weights, skip_nan
     x = _rows(x, axes)
     if not x.aval.shape[0]:
         raise ValueError(f"{name}: the array of shape {shape} has no elements along axis={axis}.")
-    picked = (
-        _inverted_cdf(x, q, w, skip_nan)
-        if method == "inverted_cdf"
-        else _between(x, q, method, skip_nan)
-    )
+    picked = _inverted_cdf(x, q, w, skip_nan) if method == "inverted_cdf" else _between(x, q, method, skip_nan)
     rest = tuple([1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes])
     return lax.reshape(picked, q.aval.shape + rest)
 
@@ -315,9 +272,7 @@ def _operands(name: str, a, q) -> tuple[Array, Array]:
     """The array and the fractions, both floating; positions are computed with at least float32."""
     x = inexact_operand(name, a)
     if x.aval.dtype in COMPLEX:
-        raise ValueError(
-            f"{name}: a must be real, as complex numbers have no order, got dtype {x.aval.dtype}."
-        )
+        raise ValueError(f"{name}: a must be real, as complex numbers have no order, got dtype {x.aval.dtype}.")
     dtype = x.aval.dtype if x.aval.dtype.itemsize >= 4 else _F32
     q = number(q, dtype) if isinstance(q, (int, float)) else convert(as_operand(name, q, 1), dtype)
     if q.aval.ndim > 1:
@@ -348,17 +303,14 @@ def _between(x, q, method: str, skip_nan: bool):
     low, high = lax.floor(place), lax.ceil(place)
     share = lax.sub(place, low)
     low, high = (
-        lax.clamp(number(0, dtype), v, broadcast_to(last, v.aval.shape) if skip_nan else last)
-        for v in (low, high)
+        lax.clamp(number(0, dtype), v, broadcast_to(last, v.aval.shape) if skip_nan else last) for v in (low, high)
     )
     m = q.aval.shape[0]
     # Ranks of elements and of their upper neighbours alternate.
     pairs = lax.convert_element_type(lax.concatenate([low, high], 1), _INT32)
     ranks = lax.reshape(pairs, (2 * m, low.aval.shape[1]))
     rows = lax.reshape(ranked(x, broadcast_to(ranks, (2 * m, columns))), (m, 2, columns))
-    low_rows, high_rows = [
-        lax.squeeze(lax.slice_in_dim(rows, k, k + 1, axis=1), (1,)) for k in (0, 1)
-    ]
+    low_rows, high_rows = [lax.squeeze(lax.slice_in_dim(rows, k, k + 1, axis=1), (1,)) for k in (0, 1)]
     out = _mixed(low_rows, high_rows, convert(share, x.aval.dtype), method)
     gone = reductions.all(nan, 0) if skip_nan else _any(nan)
     return choose(lax.reshape(gone, (1, columns)), number(math.nan, x.aval.dtype), out)
@@ -396,14 +348,11 @@ def _weights(name: str, weights, x, axis, axes: tuple):
     if own != shape:
         if axis is None or own != tuple([shape[i] for i in axes]):
             raise ValueError(
-                f"{name}: weights must have the shape of a, {shape}, or its shape along "
-                f"axis={axis}, got {own}."
+                f"{name}: weights must have the shape of a, {shape}, or its shape along axis={axis}, got {own}."
             )
         order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
         w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
-    return convert(
-        w, x.aval.dtype if w.aval.dtype not in INEXACT else dtypes.to_inexact_dtype(w.aval.dtype)
-    )
+    return convert(w, x.aval.dtype if w.aval.dtype not in INEXACT else dtypes.to_inexact_dtype(w.aval.dtype))
 
 
 def _inverted_cdf(x, q, w, skip_nan: bool):
@@ -421,10 +370,6 @@ def _inverted_cdf(x, q, w, skip_nan: bool):
     empty = lax.le(lax.reshape(running, (1, n, columns)), number(0.0, running.aval.dtype))
     rows = reductions.sum(lax.bitwise_or(before, empty), 1, _INT32)
     rows = lax.min(rows, number(n - 1, _INT32))
-    out = (
-        _take_rows(x, rows)
-        if columns > 1
-        else _take_rows(x, lax.reshape(rows, (rows.aval.shape[0], 1)))
-    )
+    out = _take_rows(x, rows) if columns > 1 else _take_rows(x, lax.reshape(rows, (rows.aval.shape[0], 1)))
     gone = reductions.all(nan, 0) if skip_nan else reductions.any(nan, 0)
     return choose(lax.reshape(gone, (1, columns)), number(math.nan, x.aval.dtype), out)

@@ -96,9 +96,7 @@ def _check_end(name: str, value) -> None:
     if value is None:
         return
     if is_unknown(value):
-        raise ConcretizationTypeError(
-            value, f"The {name} argument of jnp.arange determines a shape."
-        )
+        raise ConcretizationTypeError(value, f"The {name} argument of jnp.arange determines a shape.")
     if isinstance(value, (list, tuple)):
         raise TypeError(f"arange: {name} must be a number, got {type(value)}.")
     if np.ndim(value):
@@ -120,9 +118,7 @@ def _arange(start, stop, step, dtype):
             if type(v) is int and dtype in INTEGER:
                 dtypes.check_python_int(v, dtype)
     if dtype in dtypes.BOOL:
-        raise TypeError(
-            "arange: the dtype must not be boolean. Name a dtype such as int, or use jnp.array."
-        )
+        raise TypeError("arange: the dtype must not be boolean. Name a dtype such as int, or use jnp.array.")
     first, last, by = (_plain(v) for v in (start, stop, step))
     size = _count(0 if first is None else first, last, 1 if by is None else by)
     x = lax.iota(dtype, size)
@@ -166,29 +162,13 @@ def linspace(
 
 @overload
 def linspace(
-    start,
-    stop,
-    num: int = 50,
-    endpoint: bool = True,
-    *,
-    retstep: Literal[True],
-    dtype=None,
-    axis: int = 0,
-    device=None,
+    start, stop, num: int = 50, endpoint: bool = True, *, retstep: Literal[True], dtype=None, axis: int = 0, device=None
 ) -> tuple[Array, Array]: ...
 
 
 @overload
 def linspace(
-    start,
-    stop,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype=None,
-    axis: int = 0,
-    *,
-    device=None,
+    start, stop, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype=None, axis: int = 0, *, device=None
 ) -> Any: ...
 
 
@@ -270,9 +250,7 @@ def _spaced(first, last, num: int, endpoint: bool, dtype):
         gap = number(float(parts), dtype)
         step = lax.div(lax.sub(last, first), gap)
         rows = num - 1 if endpoint else num
-        t = lax.div(
-            lax.iota(dtypes.real_dtype(dtype), rows), number(float(parts), dtypes.real_dtype(dtype))
-        )
+        t = lax.div(lax.iota(dtypes.real_dtype(dtype), rows), number(float(parts), dtypes.real_dtype(dtype)))
         t = convert(lax.reshape(t, (rows, *(1,) * len(shape))), dtype)
         head, tail = (lax.reshape(v, (1, *shape)) for v in (first, last))
         out = lax.add(lax.mul(head, lax.sub(number(1.0, dtype), t)), lax.mul(tail, t))
@@ -382,11 +360,7 @@ def geomspace(
     rest = lax.slice_in_dim(out, 1, None) if num else out
     head = lax.reshape(first, (1, *shape))
     if num > 1 and endpoint:
-        rest = lax.concatenate(
-            [lax.slice_in_dim(out, 1, num - 1), lax.reshape(last, (1, *shape))], 0
-        )
+        rest = lax.concatenate([lax.slice_in_dim(out, 1, num - 1), lax.reshape(last, (1, *shape))], 0)
     out = lax.concatenate([head, rest], 0) if num else out
-    out = _moved_axis(
-        lax.mul(broadcast_to(lax.reshape(scale, (1, *scale.aval.shape)), out.aval.shape), out), axis
-    )
+    out = _moved_axis(lax.mul(broadcast_to(lax.reshape(scale, (1, *scale.aval.shape)), out.aval.shape), out), axis)
     return out if want is None else convert(out, want)

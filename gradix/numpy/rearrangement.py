@@ -15,13 +15,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dimensions.expression import (
-    as_dim,
-    is_count,
-    is_known_at_most,
-    is_symbolic_shape,
-    may_be_empty,
-)
+from gradix._core.dimensions.expression import as_dim, is_count, is_known_at_most, is_symbolic_shape, may_be_empty
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -89,9 +83,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = Non
             f"one, got {len(shifts)} shifts and {len(axes)} axes."
         )
     count = max(len(shifts), len(axes)) if shifts and axes else 0
-    for i, s in zip(
-        axes * count if len(axes) == 1 else axes, shifts * count if len(shifts) == 1 else shifts
-    ):
+    for i, s in zip(axes * count if len(axes) == 1 else axes, shifts * count if len(shifts) == 1 else shifts):
         x = _roll_axis(x, s, i)
     return x
 
@@ -103,16 +95,10 @@ def _listed_shifts(shift) -> list:
     if is_symbolic_shape(shift if isinstance(shift, (tuple, list)) else (shift,)):
         return list(shift) if isinstance(shift, (tuple, list)) else [shift]
     if isinstance(shift, Tracer):
-        return (
-            [shift]
-            if not shift.aval.ndim
-            else [take_index(shift, i) for i in range(shift.aval.shape[0])]
-        )
+        return [shift] if not shift.aval.ndim else [take_index(shift, i) for i in range(shift.aval.shape[0])]
     held = concrete(shift, "")
     if held.ndim > 1:
-        raise ValueError(
-            f"roll: shift must be an integer or a sequence of integers, got shape {held.shape}."
-        )
+        raise ValueError(f"roll: shift must be an integer or a sequence of integers, got shape {held.shape}.")
     if held.dtype.kind not in "iub" and held.size:
         raise TypeError(f"roll: shift must be integers, got dtype {held.dtype}.")
     return held.reshape(-1).tolist()
@@ -132,9 +118,7 @@ def _roll_axis(x, shift, axis: int):
         cut = n - as_dim(shift) % n
         if cut == n:
             return x
-        return lax.concatenate(
-            [lax.slice_in_dim(x, cut, n, axis=axis), lax.slice_in_dim(x, 0, cut, axis=axis)], axis
-        )
+        return lax.concatenate([lax.slice_in_dim(x, cut, n, axis=axis), lax.slice_in_dim(x, 0, cut, axis=axis)], axis)
     twice = lax.concatenate([x, x], axis)
     start = number(n, np.dtype("int32")) - remainder(convert(shift, np.dtype("int32")), n)
     return lax.dynamic_slice_in_dim(twice, start, n, axis)
@@ -144,10 +128,7 @@ def _roll_axis(x, shift, axis: int):
 
 
 def insert(
-    arr: ArrayLike,
-    obj: int | slice | ArrayLike | Sequence[int],
-    values: ArrayLike,
-    axis: int | None = None,
+    arr: ArrayLike, obj: int | slice | ArrayLike | Sequence[int], values: ArrayLike, axis: int | None = None
 ) -> Array:
     """The array with `values` inserted before the elements `obj` of an axis.
 
@@ -182,11 +163,7 @@ def insert(
         before = as_operand("insert", obj, 1)
     if decides_sizes(before) and before.aval.dtype == np.bool_ and before.aval.ndim == 1:
         (before,) = nonzero(before)
-    if (
-        (is_unknown(before) or is_symbolic_shape((n,)))
-        and before.aval.ndim < 2
-        and before.aval.dtype in INTEGER
-    ):
+    if (is_unknown(before) or is_symbolic_shape((n,))) and before.aval.ndim < 2 and before.aval.dtype in INTEGER:
         return _inserted_at(x, before, values, axis)
     places, scalar = _places(before, n, "insert")
     places = np.clip(np.where(places < 0, places + n, places), 0, n)
@@ -211,9 +188,7 @@ def _inserted_at(x, obj, values, axis: int):
         values = _for_one_place(values, x, axis, not obj.aval.ndim)
     k = values.aval.shape[axis] if obj.aval.size == 1 and values.aval.ndim else obj.aval.size
     shape = (*x.aval.shape[:axis], k, *x.aval.shape[axis + 1 :])
-    both = lax.concatenate(
-        [x, convert(stretched(values, shape), x.aval.dtype, x.aval.weak_type)], axis
-    )
+    both = lax.concatenate([x, convert(stretched(values, shape), x.aval.dtype, x.aval.weak_type)], axis)
     zero, one, end = (number(v, dtype) for v in (0, 1, n))
     places = broadcast_to(ravel(convert(obj, dtype)), (k,))
     places = lax.clamp(zero, where(lax.lt(places, zero), lax.add(places, end), places), end)
@@ -232,8 +207,7 @@ def _for_one_place(values, x, axis: int, scalar: bool):
     ndim = x.aval.ndim
     if values.aval.ndim > ndim:
         raise ValueError(
-            f"insert: values of shape {values.aval.shape} have more axes than the array of shape "
-            f"{x.aval.shape}."
+            f"insert: values of shape {values.aval.shape} have more axes than the array of shape {x.aval.shape}."
         )
     values = lax.expand_dims(values, range(ndim - values.aval.ndim))
     if not scalar:
@@ -247,15 +221,11 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
     """The places that an argument `obj` names, and whether it is a single integer."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n)), False
-    held = concrete(
-        as_operand(name, obj, 1),
-        f"The obj argument of jnp.{name} determines the shape of the result.",
-    )
+    held = concrete(as_operand(name, obj, 1), f"The obj argument of jnp.{name} determines the shape of the result.")
     if held.dtype == bool:
         if held.shape != (n,):
             raise ValueError(
-                f"{name}: a boolean obj must be a vector of size {n}, as the axis, got shape "
-                f"{held.shape}."
+                f"{name}: a boolean obj must be a vector of size {n}, as the axis, got shape {held.shape}."
             )
         return np.flatnonzero(held), False
     if held.size == 0:
@@ -263,9 +233,7 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
     if held.dtype.kind not in "iu":
         raise TypeError(f"{name}: obj must hold integers or booleans, got dtype {held.dtype}.")
     if held.ndim > 1:
-        raise ValueError(
-            f"{name}: obj must be an integer, a slice or a vector, got shape {held.shape}."
-        )
+        raise ValueError(f"{name}: obj must be an integer, a slice or a vector, got shape {held.shape}.")
     return held.reshape(-1).astype(int), not held.ndim
 
 
@@ -314,13 +282,9 @@ def delete(
         return _kept(x, _without(obj, n), axis)
     places, scalar = _places(obj, n, "delete")
     if scalar and not -n <= places[0] < n:
-        raise ValueError(
-            f"delete: index {places[0]} is out of bounds for axis {axis} with size {n}."
-        )
+        raise ValueError(f"delete: index {places[0]} is out of bounds for axis {axis} with size {n}.")
     if ((places < -n) | (places >= n)).any():
-        raise IndexError(
-            f"delete: indices {places.tolist()} are out of bounds for axis {axis} with size {n}."
-        )
+        raise IndexError(f"delete: indices {places.tolist()} are out of bounds for axis {axis} with size {n}.")
     kept = np.ones(n, bool)
     kept[places] = False
     return take_index(x, (*[slice(None)] * axis, np.flatnonzero(kept).astype(np.int32)))
@@ -331,8 +295,7 @@ def _without(obj, n):
     if not isinstance(obj, slice) and obj.aval.dtype == np.bool_:
         if obj.aval.shape != (n,):
             raise ValueError(
-                f"delete: a boolean obj must be a vector of size {n}, as the axis, got shape "
-                f"{obj.aval.shape}."
+                f"delete: a boolean obj must be a vector of size {n}, as the axis, got shape {obj.aval.shape}."
             )
         return lax.bitwise_not(obj)
     if not isinstance(obj, slice) and obj.aval.dtype not in INTEGER:
@@ -413,15 +376,10 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes | None = None) -> A
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}.")
     if decides_sizes(x):
         return _trimmed(x, trim, axes_of(axis, x.aval.ndim))
-    held = concrete(
-        filt,
-        "The values of the filt argument of jnp.trim_zeros determine the shape of the result.",
-    )
+    held = concrete(filt, "The values of the filt argument of jnp.trim_zeros determine the shape of the result.")
     index: list = [slice(None)] * x.aval.ndim
     for i in axes_of(axis, x.aval.ndim):
-        there = np.flatnonzero(
-            np.any(held != 0, axis=tuple([k for k in range(held.ndim) if k != i]))
-        )
+        there = np.flatnonzero(np.any(held != 0, axis=tuple([k for k in range(held.ndim) if k != i])))
         first, last = (there[0], there[-1] + 1) if len(there) else (held.shape[i], held.shape[i])
         if not len(there) and "f" not in trim:
             first, last = 0, 0

@@ -24,18 +24,14 @@ if TYPE_CHECKING:
 _BOOL = np.dtype(bool)
 _F32 = np.dtype("float32")
 # Sums in these dtypes are neither widened nor computed in another dtype.
-_DIRECT = frozenset(
-    np.dtype(t) for t in ("float32", "float64", "complex64", "complex128", "int64", "uint64")
-)
+_DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128", "int64", "uint64"))
 _DIRECT_OF_32 = frozenset(np.dtype(t) for t in ("int32", "uint32"))
 
 
 def keep_axes(out, shape: tuple, axes: tuple):
     """A reduced array with its reduced axes put back, with size 1."""
     kept = tuple([i for i in range(len(shape)) if i not in axes])
-    return lax.broadcast_in_dim(
-        out, tuple([n if i in kept else 1 for i, n in enumerate(shape)]), kept
-    )
+    return lax.broadcast_in_dim(out, tuple([n if i in kept else 1 for i, n in enumerate(shape)]), kept)
 
 
 def where_mask(name: str, where):
@@ -52,10 +48,7 @@ def mask_like(name: str, where, shape: tuple):
     """The mask `where` broadcast to the shape of the array."""
     mask = where_mask(name, where)
     if len(mask.aval.shape) > len(shape):
-        raise ValueError(
-            f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape "
-            f"{shape}."
-        )
+        raise ValueError(f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape {shape}.")
     return broadcast_to(mask, shape)
 
 
@@ -65,8 +58,7 @@ def initial_value(name: str, initial, dtype):
     value = as_operand(name, initial)
     if value.aval.dtype in COMPLEX and dtype not in COMPLEX and value is not initial:
         warnings.warn(
-            f"{name}: the imaginary part of initial={initial} is dropped for dtype {dtype}. Pass a "
-            "real number.",
+            f"{name}: the imaginary part of initial={initial} is dropped for dtype {dtype}. Pass a real number.",
             np.exceptions.ComplexWarning,
             stacklevel=5,
         )
@@ -116,9 +108,7 @@ def _accumulate(fold: _Fold, a, axis, dtype, out, keepdims, *, initial, where, p
     x = convert(x, _F32 if half else result)
     axis, names = positions_and_names(axis)
     if result == _BOOL:  # Sums of booleans are `or`, since 1 + 1 is 1; products are `and`.
-        op, combine = (
-            (lax.reduce_or, lax.bitwise_or) if identity == 0 else (lax.reduce_and, lax.bitwise_and)
-        )
+        op, combine = (lax.reduce_or, lax.bitwise_or) if identity == 0 else (lax.reduce_and, lax.bitwise_and)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     if where is not None:
         x = choose(where_mask(name, where), x, number(identity, x.aval.dtype))
@@ -185,19 +175,10 @@ def sum(
     See also:
         `jnp.nansum`, `jnp.mean`, `jnp.cumsum`, `jnp.einsum`, `ops.segment_sum`.
     """
-    if (
-        isinstance(a, Array)
-        and dtype is None
-        and where is None
-        and initial is None
-        and out is None
-        and not keepdims
-    ):
+    if isinstance(a, Array) and dtype is None and where is None and initial is None and out is None and not keepdims:
         aval = a.aval
         own = aval.dtype
-        if not aval.weak_type and (
-            own in _DIRECT or (own in _DIRECT_OF_32 and not state.jax_enable_x64)
-        ):
+        if not aval.weak_type and (own in _DIRECT or (own in _DIRECT_OF_32 and not state.jax_enable_x64)):
             ndim = aval.ndim
             if type(axis) is int and 0 <= axis < ndim:
                 return lax._sum(a, (axis,))
@@ -206,15 +187,7 @@ def sum(
             if not positions_and_names(axis)[1]:
                 return lax._sum(a, axes_of(axis, ndim))
     return _accumulate(
-        _SUM,
-        a,
-        axis,
-        dtype,
-        out,
-        keepdims,
-        initial=initial,
-        where=where,
-        promote_integers=promote_integers,
+        _SUM, a, axis, dtype, out, keepdims, initial=initial, where=where, promote_integers=promote_integers
     )
 
 
@@ -255,15 +228,7 @@ def prod(
         Array(6, dtype=int32)
     """
     return _accumulate(
-        _PROD,
-        a,
-        axis,
-        dtype,
-        out,
-        keepdims,
-        initial=initial,
-        where=where,
-        promote_integers=promote_integers,
+        _PROD, a, axis, dtype, out, keepdims, initial=initial, where=where, promote_integers=promote_integers
     )
 
 
@@ -289,12 +254,7 @@ def _truth(name: str, op, identity: bool, a, axis, out, *, keepdims, where):
 
 @replayed
 def all(
-    a: ArrayLike,
-    axis: Axes | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Whether all elements are true, that is other than zero, over all axes or some.
 
@@ -327,12 +287,7 @@ def all(
 
 @replayed
 def any(
-    a: ArrayLike,
-    axis: Axes | None = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
+    a: ArrayLike, axis: Axes | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Whether at least one element is true, that is other than zero, over all axes or some.
 

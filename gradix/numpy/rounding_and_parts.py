@@ -17,14 +17,7 @@ from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.axes import no_out
-from gradix.numpy.promotion import (
-    as_operand,
-    convert,
-    inexact_operand,
-    inexact_operands,
-    like,
-    number,
-)
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands, like, number
 from gradix.numpy.selection import where
 
 if TYPE_CHECKING:
@@ -147,11 +140,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         e = convert(e, _INT32)
     limit = 4 * (info.nmant - info.minexp)
     low, high = number(-limit, e.aval.dtype), number(limit, e.aval.dtype)
-    e = (
-        lax.clamp(low, e, high)
-        if e.aval.dtype not in dtypes.UNSIGNED
-        else convert(lax.min(e, high), _INT32)
-    )
+    e = lax.clamp(low, e, high) if e.aval.dtype not in dtypes.UNSIGNED else convert(lax.min(e, high), _INT32)
     x, rest = _same_shape(x, e)
     largest = number(int(info.maxexp) - 1, rest.aval.dtype)
     # 2ᵉ itself may overflow, so x is multiplied by parts of it.
@@ -165,12 +154,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def _same_shape(x, y):
     from_shape = lax.broadcast_shapes(x.aval.shape, y.aval.shape)
     rank = len(from_shape)
-    return tuple(
-        [
-            lax.broadcast_in_dim(v, from_shape, tuple(range(rank - v.aval.ndim, rank)))
-            for v in (x, y)
-        ]
-    )
+    return tuple([lax.broadcast_in_dim(v, from_shape, tuple(range(rank - v.aval.ndim, rank))) for v in (x, y)])
 
 
 def _power_of_two(e, dtype):
@@ -207,9 +191,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     scaled = where(small, lax.mul(x, like(x, 2.0**mantissa)), x)
     bits = _bits(lax.stop_gradient(scaled))
     mask = 2 * int(info.maxexp) - 1  # All bits of the exponent are set.
-    field = lax.bitwise_and(
-        lax.shift_right_arithmetic(bits, number(mantissa, word)), number(mask, word)
-    )
+    field = lax.bitwise_and(lax.shift_right_arithmetic(bits, number(mantissa, word)), number(mask, word))
     exponent = lax.sub(field, number(int(info.maxexp) - 2, word))
     exponent = lax.add(exponent, where(small, number(-mantissa, word), number(0, word)))
     plain = lax.bitwise_or(lax.bitwise_not(lax.is_finite(x)), lax.eq(x, like(x, 0.0)))
@@ -467,9 +449,7 @@ def nan_to_num(
     if dtype not in INEXACT:
         return x
     if dtype in COMPLEX:
-        return lax.complex(
-            *(nan_to_num(part(x), True, nan, posinf, neginf) for part in (lax.real, lax.imag))
-        )
+        return lax.complex(*(nan_to_num(part(x), True, nan, posinf, neginf) for part in (lax.real, lax.imag)))
     x = convert(x, dtype)
     info = dtypes.finfo(dtype)
     cases = (

@@ -7,11 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradix.numpy.host_implementations import (
-    FLOATS,
-    alike,
-    is_row,
-)
+from gradix.numpy.host_implementations import FLOATS, alike, is_row
 
 _SIGNED = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64")))
 _INT = np.dtype("int32")
@@ -23,30 +19,17 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
 
     Out of bounds, the program returns NaN, and this rule declines.
     """
-    if (
-        not alike(FLOATS, arr)
-        or not alike(_SIGNED, indices)
-        or mode is not None
-        or fill_value is not None
-    ):
+    if not alike(FLOATS, arr) or not alike(_SIGNED, indices) or mode is not None or fill_value is not None:
         return None
     shape, other = arr.shape, indices.shape
-    if (
-        type(axis) is not int
-        or len(shape) != len(other)
-        or not -len(shape) <= axis < len(shape)
-        or not shape[axis]
-    ):
+    if type(axis) is not int or len(shape) != len(other) or not -len(shape) <= axis < len(shape) or not shape[axis]:
         return None
     axis %= len(shape)
     if any(n != m for d, (n, m) in enumerate(zip(shape, other)) if d != axis):
         return None
     if len(shape) == 1:
         return _taken
-    before = [
-        np.arange(n).reshape([-1 if i == d else 1 for i in range(len(shape))])
-        for d, n in enumerate(shape)
-    ]
+    before = [np.arange(n).reshape([-1 if i == d else 1 for i in range(len(shape))]) for d, n in enumerate(shape)]
 
     def rows(x, i):
         try:
@@ -65,12 +48,7 @@ def _taken(x, i):
 
 
 def partition(a, kth, axis=-1):
-    return _parted(
-        a,
-        kth,
-        axis,
-        lambda x, order, place: x[np.concatenate((order[: place + 1], order[:place:-1]))],
-    )
+    return _parted(a, kth, axis, lambda x, order, place: x[np.concatenate((order[: place + 1], order[:place:-1]))])
 
 
 def argpartition(a, kth, axis=-1):
@@ -100,24 +78,10 @@ def _parted(a, kth, axis, finish: Callable) -> Callable | None:
 
 
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    return (
-        None
-        if out is not None or overwrite_input or keepdims
-        else _quantile_of_all(a, 0.5, axis, "midpoint")
-    )
+    return None if out is not None or overwrite_input or keepdims else _quantile_of_all(a, 0.5, axis, "midpoint")
 
 
-def quantile(
-    a,
-    q,
-    axis=None,
-    out=None,
-    overwrite_input=False,
-    method="linear",
-    keepdims=False,
-    *,
-    weights=None,
-):
+def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
     if out is not None or overwrite_input or keepdims or weights is not None:
         return None
     return _quantile_of_all(a, q, axis, method)
@@ -129,13 +93,7 @@ def percentile(a, q, *options, out_sharding=None, **named):
 
 def _quantile_of_all(a, q, axis, method) -> Callable | None:
     """For one fraction of all elements; it mixes the elements around it as the program does."""
-    if (
-        not alike(FLOATS, a)
-        or type(q) is not float
-        or q != q
-        or not a.size
-        or method not in ("linear", "midpoint")
-    ):
+    if not alike(FLOATS, a) or type(q) is not float or q != q or not a.size or method not in ("linear", "midpoint"):
         return None
     if axis is not None and not is_row(a, axis):
         return None

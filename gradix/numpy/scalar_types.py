@@ -33,11 +33,7 @@ class _ScalarMeta(type):
         return hash(cls.dtype.type)
 
     def __eq__(cls, other) -> bool:
-        return (
-            cls is other
-            or cls.dtype.type == other
-            or (isinstance(other, np.dtype) and cls.dtype == other)
-        )
+        return cls is other or cls.dtype.type == other or (isinstance(other, np.dtype) and cls.dtype == other)
 
     def __ne__(cls, other) -> bool:
         return not cls == other
@@ -76,15 +72,9 @@ float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fnuz, "float8_e4m3fnuz")
 float8_e5m2 = _scalar_type(ml_dtypes.float8_e5m2, "float8_e5m2")
 float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2fnuz, "float8_e5m2fnuz")
 float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e8m0fnu, "float8_e8m0fnu")
-bfloat16, float16 = (
-    _scalar_type(ml_dtypes.bfloat16, "bfloat16"),
-    _scalar_type(np.float16, "float16"),
-)
+bfloat16, float16 = (_scalar_type(ml_dtypes.bfloat16, "bfloat16"), _scalar_type(np.float16, "float16"))
 float32, float64 = _scalar_type(np.float32, "float32"), _scalar_type(np.float64, "float64")
-complex64, complex128 = (
-    _scalar_type(np.complex64, "complex64"),
-    _scalar_type(np.complex128, "complex128"),
-)
+complex64, complex128 = (_scalar_type(np.complex64, "complex64"), _scalar_type(np.complex128, "complex128"))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
@@ -118,13 +108,9 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
         `jnp.isdtype`, `jnp.result_type`, `jnp.can_cast`.
     """
     if isinstance(arg1, np.ndarray):
-        raise TypeError(
-            f"issubdtype compares dtypes, got an array of shape {arg1.shape}. Pass its dtype, x.dtype."
-        )
+        raise TypeError(f"issubdtype compares dtypes, got an array of shape {arg1.shape}. Pass its dtype, x.dtype.")
     if dtypes.is_extended(getattr(arg1, "dtype", None)) and isinstance(arg1, Array):
-        raise ValueError(
-            f"issubdtype compares dtypes, got an array of {arg1.dtype}. Pass its dtype, keys.dtype."
-        )
+        raise ValueError(f"issubdtype compares dtypes, got an array of {arg1.dtype}. Pass its dtype, keys.dtype.")
     return dtypes.issubdtype(arg1, arg2)
 
 
@@ -194,8 +180,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
         return own == dtypes.as_dtype(kind)
     except TypeError:
         raise ValueError(
-            f"isdtype: kind must be one of {', '.join(map(repr, _KINDS))}, a dtype or a tuple of "
-            f"these, got {kind!r}."
+            f"isdtype: kind must be one of {', '.join(map(repr, _KINDS))}, a dtype or a tuple of these, got {kind!r}."
         ) from None
 
 

@@ -20,14 +20,7 @@ from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
-from gradix.numpy.masks import (
-    counted_places,
-    decided_places,
-    decides_sizes,
-    first_places,
-    index_dtype,
-    unravelled,
-)
+from gradix.numpy.masks import counted_places, decided_places, decides_sizes, first_places, index_dtype, unravelled
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.selection import truth, where
 from gradix.numpy.shapes import ravel
@@ -43,10 +36,7 @@ _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
 
 
 def nonzero(
-    a: ArrayLike,
-    *,
-    size: int | None = None,
-    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
 ) -> tuple:
     """The indices of the elements other than zero, as a tuple of vectors, one for each axis.
 
@@ -69,9 +59,7 @@ def nonzero(
     """
     mask = truth("nonzero", a)
     if not mask.aval.ndim:
-        raise ValueError(
-            "nonzero: a must have at least one axis, got a scalar. Write jnp.atleast_1d(a)."
-        )
+        raise ValueError("nonzero: a must have at least one axis, got a scalar. Write jnp.atleast_1d(a).")
     if size is None and isinstance(mask, Tracer) and mask._decides:
         return tuple(decided_places(mask))
     if size is None and decides_sizes(mask):
@@ -80,9 +68,7 @@ def nonzero(
         return tuple([wrap_host(i.astype(index_dtype())) for i in np.nonzero(_known(mask))])
     fills = _fills(fill_value, mask.aval.ndim)
     if size == 0 or not mask.aval.size:
-        return tuple(
-            [lax.full((size,), number(0, index_dtype()) if mask.aval.size else f) for f in fills]
-        )
+        return tuple([lax.full((size,), number(0, index_dtype()) if mask.aval.size else f) for f in fills])
     places, there = first_places(ravel(mask), size)
     out = unravelled(places, mask.aval.shape)
     return tuple([where(there, i, f) for i, f in zip(out, fills)])
@@ -103,15 +89,11 @@ def _fills(fill_value, ndim: int) -> list:
     dtype = index_dtype()
     if isinstance(fill_value, tuple):
         if len(fill_value) != ndim:
-            raise ValueError(
-                f"fill_value must be a scalar or a tuple of length {ndim}, got {fill_value}."
-            )
+            raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}, got {fill_value}.")
         return [_fill(as_operand("nonzero", f), dtype) for f in fill_value]
     fill = as_operand("nonzero", 0 if fill_value is None else fill_value)
     if fill.aval.ndim:
-        raise ValueError(
-            f"fill_value must be a scalar or a tuple of length {ndim}, got {fill_value}."
-        )
+        raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}, got {fill_value}.")
     return [_fill(fill, dtype)] * ndim
 
 
@@ -120,9 +102,7 @@ def _fill(value, dtype):
     return value if value.aval.dtype in dtypes.INEXACT else convert(value, dtype)
 
 
-def flatnonzero(
-    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> Array:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The indices of the elements other than zero in the array taken as one row, as a vector.
 
     Args:
@@ -139,9 +119,7 @@ def flatnonzero(
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(
-    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> Array:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The indices of the elements other than zero, as a matrix with a row for each element.
 
     Args:
@@ -171,12 +149,7 @@ def argwhere(
 
 @replayed
 def searchsorted(
-    a: ArrayLike,
-    v: ArrayLike,
-    side: str = "left",
-    sorter: ArrayLike | None = None,
-    *,
-    method: str = "scan",
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:
     """The indices at which values can be inserted into a sorted vector so that it stays sorted.
 
@@ -202,9 +175,7 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
     if method not in _METHODS:
-        raise ValueError(
-            f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}."
-        )
+        raise ValueError(f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}.")
     x, v = promote_dtypes("searchsorted", a, v)
     if x.aval.ndim != 1:
         raise ValueError(f"searchsorted: a must be a vector, got shape {x.aval.shape}.")
@@ -253,8 +224,7 @@ def _not_after(x, v):
 def _count_all(x, v, goes_before):
     shape = (*v.aval.shape, x.aval.shape[0])
     hits = goes_before(
-        lax.broadcast_in_dim(x, shape, (len(shape) - 1,)),
-        lax.broadcast_in_dim(v, shape, range(len(shape) - 1)),
+        lax.broadcast_in_dim(x, shape, (len(shape) - 1,)), lax.broadcast_in_dim(v, shape, range(len(shape) - 1))
     )
     return lax.reduce_sum(convert(hits, _INT), (len(shape) - 1,))
 
@@ -265,11 +235,7 @@ def _count_by_sorting(x, v, side: str):
     first, second = (flat, x) if side == "left" else (x, flat)
     both = lax.concatenate([first, second], 0)
     order = lax.sort((both, lax.iota(_INT, n + m)), num_keys=1)[1]
-    rank = (
-        lax.full((n + m,), number(0, _INT))
-        .at[order]
-        .set(lax.iota(_INT, n + m), unique_indices=True)
-    )
+    rank = lax.full((n + m,), number(0, _INT)).at[order].set(lax.iota(_INT, n + m), unique_indices=True)
     start = 0 if side == "left" else n
     own = lax.slice(rank, (start,), (start + m,))
     among = lax.sort((flat, lax.iota(_INT, m)), num_keys=1)[1]
@@ -298,9 +264,7 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int] | Array | np.nd
     i = as_operand("unravel_index", indices)
     given: Any = shape
     sizes = (
-        tuple([as_dim(n) for n in given])
-        if isinstance(given, (tuple, list)) or np.ndim(given)
-        else (as_dim(given),)
+        tuple([as_dim(n) for n in given]) if isinstance(given, (tuple, list)) or np.ndim(given) else (as_dim(given),)
     )
     if i.aval.dtype not in INTEGER:
         raise TypeError(f"unravel_index: indices must be integers, got dtype {i.aval.dtype}.")
@@ -349,25 +313,18 @@ def ravel_multi_index(
             f"{len(multi_index)} arrays for dims={dims}."
         )
     if mode not in ("raise", "wrap", "clip", "ignore"):
-        raise ValueError(
-            f"ravel_multi_index: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {mode!r}."
-        )
+        raise ValueError(f"ravel_multi_index: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {mode!r}.")
     if order not in ("C", "F"):
         raise ValueError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
     parts = promote_dtypes("ravel_multi_index", *multi_index)
     if parts[0].aval.dtype not in INTEGER:
-        raise TypeError(
-            f"ravel_multi_index: multi_index must hold integers, got dtype {parts[0].aval.dtype}."
-        )
+        raise TypeError(f"ravel_multi_index: multi_index must hold integers, got dtype {parts[0].aval.dtype}.")
     given, last = parts[0].aval.dtype, prod(dims) - 1
     parts = [lax._wide_index(p, last + 1) for p in parts]
     if mode == "raise":
         _check_inside(parts, dims)
     elif mode == "clip":
-        parts = [
-            lax.max(lax.min(p, number(n - 1, p.aval.dtype)), number(0, p.aval.dtype))
-            for p, n in zip(parts, dims)
-        ]
+        parts = [lax.max(lax.min(p, number(n - 1, p.aval.dtype)), number(0, p.aval.dtype)) for p, n in zip(parts, dims)]
     elif mode == "wrap":
         parts = [remainder(p, number(n, p.aval.dtype)) for p, n in zip(parts, dims)]
     if dtype is not None:
@@ -398,9 +355,7 @@ def _check_inside(parts, dims) -> None:
             )
 
 
-def mask_indices(
-    n: int, mask_func: Callable[[Array, Any], Array], k: int = 0, *, size: int | None = None
-) -> tuple:
+def mask_indices(n: int, mask_func: Callable[[Array, Any], Array], k: int = 0, *, size: int | None = None) -> tuple:
     """The row and column indices of the elements of an (n, n) matrix that `mask_func` keeps.
 
     Args:

@@ -31,13 +31,7 @@ _BOOL = np.dtype(bool)
 
 @overload
 def where(
-    condition: Any,
-    x: Literal[None] = None,
-    y: Literal[None] = None,
-    /,
-    *,
-    size=None,
-    fill_value=None,
+    condition: Any, x: Literal[None] = None, y: Literal[None] = None, /, *, size=None, fill_value=None
 ) -> tuple[Array, ...]: ...
 
 
@@ -146,9 +140,7 @@ def _where_indices(condition, x, y, size, fill_value):
     return from_mask.nonzero(size=size, fill_value=fill_value)
 
 
-def select(
-    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
-) -> Array:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """The elements of several arrays, each from the array whose condition is the first true one.
 
     Args:
@@ -184,11 +176,7 @@ def select(
 
 @boundary
 def piecewise(
-    x: ArrayLike,
-    condlist: ArrayLike | Sequence[ArrayLike],
-    funclist: Sequence[Any],
-    *args: Any,
-    **kw: Any,
+    x: ArrayLike, condlist: ArrayLike | Sequence[ArrayLike], funclist: Sequence[Any], *args: Any, **kw: Any
 ) -> Array:
     """The values at `x` of a function that is defined by pieces.
 
@@ -216,9 +204,7 @@ def piecewise(
     conditions = _piece_conditions(condlist)
     n, m = len(conditions), len(funclist)
     if m not in (n, n + 1):
-        raise ValueError(
-            f"piecewise: funclist must have {n} or {n + 1} functions for {n} conditions, got {m}."
-        )
+        raise ValueError(f"piecewise: funclist must have {n} or {n + 1} functions for {n} conditions, got {m}.")
     functions = list(funclist) + [0] * (n + 1 - m)
     pieces = [f(x, *args, **kw) if callable(f) else f for f in functions]
     pieces = [convert(as_operand("piecewise", p), x.aval.dtype) for p in pieces]
@@ -229,22 +215,14 @@ def piecewise(
 def _piece_conditions(condlist) -> list:
     if isinstance(condlist, (Array, np.ndarray)):
         c = as_operand("piecewise", condlist)
-        return (
-            [truth("piecewise", c[i]) for i in range(c.shape[0])]
-            if c.ndim > 1
-            else [truth("piecewise", c)]
-        )
-    if not isinstance(condlist, (list, tuple)) or (
-        condlist and isinstance(condlist[0], (bool, np.bool_))
-    ):
+        return [truth("piecewise", c[i]) for i in range(c.shape[0])] if c.ndim > 1 else [truth("piecewise", c)]
+    if not isinstance(condlist, (list, tuple)) or (condlist and isinstance(condlist[0], (bool, np.bool_))):
         condlist = [np.asarray(condlist)]
     return [truth("piecewise", c) for c in condlist]
 
 
 @replayed
-def clip(
-    arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
-) -> Array:
+def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements brought between `min` and `max`: `minimum(max, maximum(min, arr))`.
 
     Args:

@@ -17,13 +17,7 @@ from gradix.numpy.masks import index_dtype
 from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes
 from gradix.numpy.searching import nonzero, searchsorted
 from gradix.numpy.selection import where
-from gradix.numpy.sets import (
-    differs_from_previous,
-    first_of_runs,
-    known_values,
-    unique,
-    with_one_nan,
-)
+from gradix.numpy.sets import differs_from_previous, first_of_runs, known_values, unique, with_one_nan
 from gradix.numpy.shapes import ravel
 from gradix.numpy.sorting import argsort, sort
 
@@ -62,19 +56,14 @@ def isin(
     """
     del assume_unique
     if method not in ("auto", "compare_all", "binary_search", "sort"):
-        raise ValueError(
-            "isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got "
-            f"{method!r}."
-        )
+        raise ValueError(f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}.")
     x, tests = promote_dtypes("isin", element, test_elements)
     flat, among = ravel(x), ravel(tests)
     n, m = flat.aval.size, among.aval.size
     if n == 0 or m == 0:
         found = lax.full((n,), False)
     elif method == "compare_all" or (method == "auto" and is_known_at_most(n * m, _PAIRS)):
-        pairs = lax.eq(
-            lax.broadcast_in_dim(flat, (n, m), (0,)), lax.broadcast_in_dim(among, (n, m), (1,))
-        )
+        pairs = lax.eq(lax.broadcast_in_dim(flat, (n, m), (0,)), lax.broadcast_in_dim(among, (n, m), (1,)))
         found = lax.reduce_or(pairs, (1,))
     else:
         line = sort(among)
@@ -100,9 +89,7 @@ def _alone(line):
     if n == 0:
         return lax.full((0,), False)
     if type(n) is not int:
-        return lax.bitwise_and(
-            first_of_runs(line, False), lax.rev(first_of_runs(lax.rev(line, (0,)), False), (0,))
-        )
+        return lax.bitwise_and(first_of_runs(line, False), lax.rev(first_of_runs(lax.rev(line, (0,)), False), (0,)))
     ends = [lax.full((1,), True)]
     new = differs_from_previous(line, False)
     return lax.bitwise_and(lax.concatenate([*ends, new], 0), lax.concatenate([new, *ends], 0))
@@ -121,18 +108,10 @@ def _kept(line, keep, size: int | None, fill, name: str):
     (places,) = nonzero(keep, size=size, fill_value=n)
     there = lax.lt(places, number(n, places.aval.dtype))
     if not n:
-        return (
-            lax.full((size,), convert(as_operand(name, fill or 0), line.aval.dtype)),
-            places,
-            there,
-        )
+        return (lax.full((size,), convert(as_operand(name, fill or 0), line.aval.dtype)), places, there)
     values = take_index(line, places, mode="clip")
     first = (
-        where(
-            lax.broadcast_in_dim(take_index(there, 0), (), ()),
-            take_index(values, 0),
-            number(0, line.aval.dtype),
-        )
+        where(lax.broadcast_in_dim(take_index(there, 0), (), ()), take_index(values, 0), number(0, line.aval.dtype))
         if fill is None and size
         else as_operand(name, fill or 0)
     )
@@ -141,9 +120,7 @@ def _kept(line, keep, size: int | None, fill, name: str):
     return where(there, values, first), places, there
 
 
-def union1d(
-    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> Array:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """A sorted vector of the distinct values that are in one of two arrays or in both.
 
     Args:

@@ -60,9 +60,7 @@ def known_values(x, name: str) -> np.ndarray:
         return x
     if is_unknown(x):
         raise ConcretizationTypeError(
-            x,
-            f"The values determine the size of the result of jnp.{name}(). Pass size=n to "
-            f"jnp.{name} to fix it.",
+            x, f"The values determine the size of the result of jnp.{name}(). Pass size=n to jnp.{name} to fix it."
         )
     return x.host if isinstance(x, ArrayImpl) else np.asarray(x)
 
@@ -207,14 +205,9 @@ def _unique_of_size(rows, equal_nan: bool, size: int, fill_value, places: bool) 
     n, dtype = rows.aval.shape[0], index_dtype()
     if not n:
         if size and fill_value is None:
-            raise ValueError(
-                f"unique: ar is empty, so the {size} values must be filled in. Give fill_value=."
-            )
+            raise ValueError(f"unique: ar is empty, so the {size} values must be filled in. Give fill_value=.")
         none = lax.full((size,), number(0, dtype))
-        values = lax.full(
-            (size, *rows.aval.shape[1:]),
-            convert(as_operand("unique", fill_value or 0), rows.aval.dtype),
-        )
+        values = lax.full((size, *rows.aval.shape[1:]), convert(as_operand("unique", fill_value or 0), rows.aval.dtype))
         return [values, none, lax.full((0,), number(0, dtype)), none]
     order = _order_of(rows) if places or rows.aval.ndim > 1 else None
     sorted_rows = sort(rows) if order is None else take_index(rows, order)
@@ -241,10 +234,7 @@ def _order_of(rows):
     """The indices that sort the rows of an array, by their elements from the first on."""
     if rows.aval.ndim == 1:
         return argsort(rows)
-    flat = lax.reshape(
-        rows,
-        (rows.aval.shape[0], -1 if not rows.aval.size else rows.aval.size // rows.aval.shape[0]),
-    )
+    flat = lax.reshape(rows, (rows.aval.shape[0], -1 if not rows.aval.size else rows.aval.size // rows.aval.shape[0]))
     return lexsort(lax.unstack(flat, 1)[::-1])
 
 
@@ -273,9 +263,7 @@ def _differ(a, b, equal_nan: bool):
     return lax.reduce_or(out, tuple(range(1, rows.aval.ndim))) if rows.aval.ndim > 1 else out
 
 
-def unique_all(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueAll:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAll:
     """A named tuple of the distinct values, their first places, the inverse and the counts.
 
     Args:
@@ -289,14 +277,10 @@ def unique_all(
         >>> jnp.unique_all(jnp.array([2, 1, 1])).counts
         Array([2, 1], dtype=int32)
     """
-    return UniqueAll(
-        *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
-    )
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_counts(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueCounts:
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueCounts:
     """A named tuple of the distinct values and how often each occurs.
 
     Args:
@@ -310,14 +294,10 @@ def unique_counts(
         >>> jnp.unique_counts(jnp.array([2, 1, 1])).values
         Array([1, 2], dtype=int32)
     """
-    return UniqueCounts(
-        *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
-    )
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_inverse(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueInverse:
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueInverse:
     """A named tuple of the distinct values and which of them each element is.
 
     Args:
@@ -331,14 +311,10 @@ def unique_inverse(
         >>> jnp.unique_inverse(jnp.array([2, 1, 1])).inverse_indices
         Array([1, 0, 0], dtype=int32)
     """
-    return UniqueInverse(
-        *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
-    )
+    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_values(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> Array:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The distinct values of an array, as a sorted vector.
 
     Args:
@@ -360,8 +336,4 @@ def unique_values(
 
 def with_one_nan(x):
     """`x` with nan + 0i for all complex numbers with NaN in a part, which have no order."""
-    return (
-        where(lax.ne(x, x), number(complex(np.nan, 0), x.aval.dtype), x)
-        if x.aval.dtype in COMPLEX
-        else x
-    )
+    return where(lax.ne(x, x), number(complex(np.nan, 0), x.aval.dtype), x) if x.aval.dtype in COMPLEX else x

@@ -94,9 +94,7 @@ def _new_shape(own: tuple, shape) -> tuple:
     """The shape asked for, with the size inferred for -1."""
     if not isinstance(shape, (tuple, list)):
         shape = tuple(shape) if hasattr(shape, "__len__") and np.ndim(shape) else (shape,)
-    sizes = tuple(
-        [n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape]
-    )
+    sizes = tuple([n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape])
     total = prod(own)
     unknown = [i for i, n in enumerate(sizes) if type(n) is int and n == -1]
     if not unknown:
@@ -121,9 +119,7 @@ def _new_shape(own: tuple, shape) -> tuple:
     return (*sizes[: unknown[0]], total // rest, *sizes[unknown[0] + 1 :])
 
 
-def ravel(
-    a: ArrayLike, order: str = "C", *, out_sharding: NamedSharding | PartitionSpec | None = None
-) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """The elements of `a` in one row, as a vector.
 
     Raises:
@@ -137,9 +133,7 @@ def ravel(
     if out_sharding is not None:
         return divided(ravel, out_sharding, a, order)
     if order == "K":
-        raise NotImplementedError(
-            "ravel: order='K' is not supported, as arrays have no memory order. Use 'C' or 'F'."
-        )
+        raise NotImplementedError("ravel: order='K' is not supported, as arrays have no memory order. Use 'C' or 'F'.")
     a = as_operand("ravel", a)
     return reshape(a, (a.aval.size,), order)
 
@@ -214,8 +208,7 @@ def transpose(a: ArrayLike, axes: Sequence[SupportsIndex] | None = None) -> Arra
     order = [axis_of(i, ndim) for i in (axes if isinstance(axes, (tuple, list)) else tuple(axes))]
     if sorted(order) != list(range(ndim)):
         raise TypeError(
-            f"transpose: axes must name each of the {ndim} axes of shape {a.aval.shape} once, got "
-            f"{tuple(order)}."
+            f"transpose: axes must name each of the {ndim} axes of shape {a.aval.shape} once, got {tuple(order)}."
         )
     return lax.transpose(a, order)
 
@@ -244,9 +237,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """
     x = as_operand("matrix_transpose", x)
     if x.aval.ndim < 2:
-        raise ValueError(
-            f"matrix_transpose: x must have at least two axes, got shape {x.aval.shape}."
-        )
+        raise ValueError(f"matrix_transpose: x must have at least two axes, got shape {x.aval.shape}.")
     return swapaxes(x, -1, -2)
 
 

@@ -52,12 +52,7 @@ def bartlett(M: int) -> Array:
         M,
         lambda n, last, num: lax.sub(
             num(1.0),
-            lax.abs(
-                lax.div(
-                    lax.sub(lax.mul(num(2.0), n), number_of(last, n.dtype)),
-                    number_of(last, n.dtype),
-                )
-            ),
+            lax.abs(lax.div(lax.sub(lax.mul(num(2.0), n), number_of(last, n.dtype)), number_of(last, n.dtype))),
         ),
     )
 

@@ -22,28 +22,13 @@ from gradix._core.operators import Array
 from gradix.numpy import extremes, matrix_host_implementations, reductions
 from gradix.numpy.decompositions import svd
 from gradix.numpy.matrices import eye
-from gradix.numpy.promotion import (
-    as_operand,
-    broadcast_to,
-    convert,
-    inexact_operand,
-    number,
-    promote_dtypes_inexact,
-)
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number, promote_dtypes_inexact
 from gradix.numpy.selection import where
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
-__all__ = [
-    "inv",
-    "lstsq",
-    "matrix_rank",
-    "pinv",
-    "solve",
-    "tensorinv",
-    "tensorsolve",
-]
+__all__ = ["inv", "lstsq", "matrix_rank", "pinv", "solve", "tensorinv", "tensorsolve"]
 
 
 def square_operand(name: str, a):
@@ -92,15 +77,11 @@ def _check_system(a: tuple, b: tuple) -> None:
         raise ValueError("solve: b must have at least one axis, got a scalar.")
     if len(b) > 1 and len(b) == len(a) - 1 and b[-2:-1] != a[-1:]:
         raise ValueError(
-            f"solve: shapes {a} and {b} do not fit. Write solve(a, b[..., None])[..., 0] for a "
-            "stack of vectors."
+            f"solve: shapes {a} and {b} do not fit. Write solve(a, b[..., None])[..., 0] for a stack of vectors."
         )
     rows = b[0] if len(b) == 1 else b[-2]
     if a[-1] != a[-2] or rows != a[-1]:
-        raise ValueError(
-            "solve: a must have shape (..., n, n), and b (n,) or (..., n, k), got shapes "
-            f"{a} and {b}."
-        )
+        raise ValueError(f"solve: a must have shape (..., n, n), and b (n,) or (..., n, k), got shapes {a} and {b}.")
 
 
 def _solve(a, b):
@@ -111,9 +92,7 @@ def _solve(a, b):
         found = lax.reshape(found, rows.aval.shape)
         return lax.transpose(found, (*range(1, b.aval.ndim - 1), 0, b.aval.ndim - 1))
     lead = _lead("solve", a, b)
-    return solve_stack(
-        broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:]))
-    )
+    return solve_stack(broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:])))
 
 
 def _lead(name: str, a, b) -> tuple:
@@ -192,13 +171,11 @@ def lstsq(
     a, b = promote_dtypes_inexact("lstsq", a, b)
     if a.aval.shape[:1] != b.aval.shape[:1]:
         raise ValueError(
-            "lstsq: a and b must have the same number of rows, got shapes "
-            f"{a.aval.shape} and {b.aval.shape}."
+            f"lstsq: a and b must have the same number of rows, got shapes {a.aval.shape} and {b.aval.shape}."
         )
     if a.aval.ndim != 2 or b.aval.ndim not in (1, 2):
         raise TypeError(
-            "lstsq: a must be a matrix, and b a vector or a matrix, got shapes "
-            f"{a.aval.shape} and {b.aval.shape}."
+            f"lstsq: a must be a matrix, and b a vector or a matrix, got shapes {a.aval.shape} and {b.aval.shape}."
         )
     m, n = a.aval.shape
     vector = b.aval.ndim == 1
@@ -215,11 +192,7 @@ def lstsq(
 def _least_squares(a, b, rcond):
     m, n = a.aval.shape
     if not a.aval.size:
-        s = lax.full(
-            (0,),
-            0,
-            dtypes.real_dtype(a.aval.dtype) if a.aval.dtype in dtypes.COMPLEX else a.aval.dtype,
-        )
+        s = lax.full((0,), 0, dtypes.real_dtype(a.aval.dtype) if a.aval.dtype in dtypes.COMPLEX else a.aval.dtype)
         return lax.full((n, b.aval.shape[1]), 0, a.aval.dtype), reductions.sum(lax.ne(s, s)), s
     if rcond is None:
         rcond = larger(m, n) * float(ml_dtypes.finfo(a.aval.dtype).eps)
@@ -237,12 +210,8 @@ def _kept(s, rcond):
 def _shortest(a, b, rcond):
     u, s, vh = svd(a, full_matrices=False)
     kept = _kept(s, rcond)
-    inverse = where(
-        kept, 1 / where(kept, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)
-    ).astype(a.aval.dtype)
-    x = lax.linalg._product(
-        lax.linalg._adjoint(vh), inverse[:, None] * lax.linalg._product(lax.linalg._adjoint(u), b)
-    )
+    inverse = where(kept, 1 / where(kept, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)).astype(a.aval.dtype)
+    x = lax.linalg._product(lax.linalg._adjoint(vh), inverse[:, None] * lax.linalg._product(lax.linalg._adjoint(u), b))
     return x, s
 
 
@@ -261,11 +230,7 @@ def _shortest_jvp(rcond, primals, tangents):
 
 @replayed
 def pinv(
-    a: ArrayLike,
-    rtol: ArrayLike | None = None,
-    hermitian: bool = False,
-    *,
-    rcond: ArrayLike | None = None,
+    a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None
 ) -> Array:
     """The pseudoinverses of matrices.
 
@@ -291,9 +256,7 @@ def pinv(
     x = inexact_operand("pinv", a)
     lax.linalg._check_matrices("pinv", x.aval)
     if rtol is not None and rcond is not None:
-        raise ValueError(
-            f"pinv: rtol and rcond are two names of one number, got {rtol} and {rcond}. Give rtol."
-        )
+        raise ValueError(f"pinv: rtol and rcond are two names of one number, got {rtol} and {rcond}. Give rtol.")
     rtol = rcond if rtol is None else rtol
     if not x.aval.size:
         return lax.full((*x.aval.shape[:-2], x.aval.shape[-1], x.aval.shape[-2]), 0, x.aval.dtype)
@@ -307,9 +270,7 @@ def _pinv_of(x, rtol, hermitian: bool):
     # there may be no first one where values decide how many there are
     top = extremes.max(s, -1, initial=0)[..., None] if has_counts(s.aval.shape) else s[..., :1]
     limit = convert(as_operand("pinv", rtol), s.aval.dtype)[..., None] * top
-    inverse = where(
-        s > limit, 1 / where(s > limit, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)
-    )
+    inverse = where(s > limit, 1 / where(s > limit, s, number(1, s.aval.dtype)), number(0, s.aval.dtype))
     return lax.linalg._product(
         lax.linalg._adjoint(vh) * inverse[..., None, :].astype(u.aval.dtype), lax.linalg._adjoint(u)
     )
@@ -332,11 +293,7 @@ def _pinv_jvp(rtol, hermitian, primals, tangents):
 
 @replayed
 def matrix_rank(
-    M: ArrayLike,
-    rtol: ArrayLike | None = None,
-    *,
-    hermitian: bool = False,
-    tol: ArrayLike | None = None,
+    M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
 ) -> Array:
     """The ranks of matrices: how many of their singular values are not negligible.
 
@@ -359,25 +316,15 @@ def matrix_rank(
         Array(1, dtype=int32)
     """
     if rtol is not None and tol is not None:
-        raise ValueError(
-            f"matrix_rank: tol and rtol exclude each other, got {tol} and {rtol}. Give one of them."
-        )
+        raise ValueError(f"matrix_rank: tol and rtol exclude each other, got {tol} and {rtol}. Give one of them.")
     x = inexact_operand("matrix_rank", M)
     if x.aval.ndim < 2:
         return reductions.any(lax.ne(x, number(0, x.aval.dtype))).astype(np.dtype("int32"))
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if tol is None:
-        part = (
-            larger(*x.aval.shape[-2:]) * float(ml_dtypes.finfo(s.aval.dtype).eps)
-            if rtol is None
-            else rtol
-        )
-        tol = convert(as_operand("matrix_rank", part), s.aval.dtype) * extremes.max(
-            s, axis=-1, initial=0
-        )
-    return reductions.sum(
-        s > convert(as_operand("matrix_rank", tol), s.aval.dtype)[..., None], axis=-1
-    )
+        part = larger(*x.aval.shape[-2:]) * float(ml_dtypes.finfo(s.aval.dtype).eps) if rtol is None else rtol
+        tol = convert(as_operand("matrix_rank", part), s.aval.dtype) * extremes.max(s, axis=-1, initial=0)
+    return reductions.sum(s > convert(as_operand("matrix_rank", tol), s.aval.dtype)[..., None], axis=-1)
 
 
 # -- tensors as matrices ---------------------------------------------------------------------------

@@ -26,13 +26,9 @@ _INT = np.dtype("int32")
 
 def _prepared(name: str, a, axis, kind, order) -> tuple[Array, int]:
     if kind is not None:
-        raise TypeError(
-            f"{name}: kind is not supported, got {kind!r}. Use stable=True or stable=False."
-        )
+        raise TypeError(f"{name}: kind is not supported, got {kind!r}. Use stable=True or stable=False.")
     if order is not None:
-        raise TypeError(
-            f"{name}: order is not supported, as arrays have no fields, got {order!r}. Omit it."
-        )
+        raise TypeError(f"{name}: order is not supported, as arrays have no fields, got {order!r}. Omit it.")
     x = as_operand(name, a)
     return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.aval.ndim))
 
@@ -105,22 +101,14 @@ def argsort(
         Array([1, 2, 0], dtype=int32)
     """
     x, axis = _prepared("argsort", a, axis, kind, order)
-    dtype = (
-        dtypes.python_scalar_dtype(int)
-        if dtype is None
-        else dtypes.requested_dtype(dtype, "argsort")
-    )
+    dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "argsort")
     places = lax.broadcasted_iota(dtype, x.aval.shape, axis)
     if not descending:
         return lax.sort((x, places), dimension=axis, is_stable=stable, num_keys=1)[1]
     if not stable:
-        return lax.rev(
-            lax.sort((x, places), dimension=axis, is_stable=False, num_keys=1)[1], (axis,)
-        )
+        return lax.rev(lax.sort((x, places), dimension=axis, is_stable=False, num_keys=1)[1], (axis,))
     # The array is reversed before and after, so that equal elements keep their order.
-    out = lax.sort(
-        (lax.rev(x, (axis,)), lax.rev(places, (axis,))), dimension=axis, is_stable=True, num_keys=1
-    )[1]
+    out = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), dimension=axis, is_stable=True, num_keys=1)[1]
     return lax.rev(out, (axis,))
 
 
@@ -150,8 +138,7 @@ def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> A
     shapes = {k.aval.shape for k in rows}
     if len(shapes) > 1:
         raise ValueError(
-            "lexsort: the keys must have the same shape, got "
-            f"{', '.join([str(k.aval.shape) for k in rows])}."
+            f"lexsort: the keys must have the same shape, got {', '.join([str(k.aval.shape) for k in rows])}."
         )
     if not rows[0].aval.ndim:
         return number(0, dtypes.python_scalar_dtype(int))
@@ -172,11 +159,7 @@ def sort_complex(a: ArrayLike) -> Array:
     """
     out = sort(as_operand("sort_complex", a))
     dtype = out.aval.dtype
-    return (
-        out
-        if dtype in COMPLEX
-        else convert(out, dtypes.to_complex_dtype(dtypes.to_inexact_dtype(dtype)))
-    )
+    return out if dtype in COMPLEX else convert(out, dtypes.to_complex_dtype(dtypes.to_inexact_dtype(dtype)))
 
 
 # -- partition -------------------------------------------------------------------------------------
@@ -191,8 +174,7 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
     x = as_operand(name, a)
     if x.aval.dtype in COMPLEX:
         raise NotImplementedError(
-            f"{name}: a must be real, got dtype {x.aval.dtype}. Sort by the real part: "
-            "x[jnp.argsort(x.real)]."
+            f"{name}: a must be real, got dtype {x.aval.dtype}. Sort by the real part: x[jnp.argsort(x.real)]."
         )
     axis = axis_of(axis, x.aval.ndim)
     return x, axis_of(kth, x.aval.shape[axis]), axis
@@ -251,10 +233,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     x, kth, axis = _partition_of("argpartition", a, kth, axis)
     n = x.aval.shape[axis]
     low = lax.top_k(_descending(x), kth + 1, axis=axis)[1]
-    places = [
-        lax.broadcasted_iota(_INT, low.aval.shape, d) if d != axis else low
-        for d in range(x.aval.ndim)
-    ]
+    places = [lax.broadcasted_iota(_INT, low.aval.shape, d) if d != axis else low for d in range(x.aval.ndim)]
     rest = lax.full(x.aval.shape, number(1, _INT))
     rest = IndexUpdateHelper(rest)[tuple(places)].set(0, unique_indices=True)
     high = lax.top_k(rest, n - kth - 1, axis=axis)[1]

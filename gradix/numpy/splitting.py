@@ -40,16 +40,12 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple:
     """
     x = as_operand("unstack", x)
     if not x.aval.ndim:
-        raise ValueError(
-            "unstack: x must have at least one axis, got a scalar. Write jnp.atleast_1d(x)."
-        )
+        raise ValueError("unstack: x must have at least one axis, got a scalar. Write jnp.atleast_1d(x).")
     return tuple(lax.unstack(x, axis_of(axis, x.aval.ndim)))
 
 
 @replayed
-def split(
-    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
-) -> list:
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list:
     """A list of the parts of `ary` along an axis: equal ones, or those between given indices.
 
     Args:
@@ -73,9 +69,7 @@ def split(
 
 
 @replayed
-def array_split(
-    ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
-) -> list:
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list:
     """A list of the parts of `ary` along an axis, as `split`, but parts may differ in size by one.
 
     Args:
@@ -117,8 +111,7 @@ def _split(name: str, ary, given: Any, axis: int) -> list:
         return _of_counted(x, where, axis)
     if unknown is not None:
         raise ConcretizationTypeError(
-            unknown,
-            f"{name}: indices_or_sections must be known, as it determines the shapes of the parts.",
+            unknown, f"{name}: indices_or_sections must be known, as it determines the shapes of the parts."
         )
     if np.ndim(where) or isinstance(where, (tuple, list)):
         cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], n]

@@ -18,14 +18,7 @@ from gradix.numpy import row_host_implementations
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
-from gradix.numpy.promotion import (
-    as_operand,
-    broadcast_to,
-    common_shape,
-    convert,
-    number,
-    promote_dtypes,
-)
+from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number, promote_dtypes
 from gradix.numpy.rearrangement import concrete
 from gradix.numpy.searching import nonzero
 from gradix.numpy.shapes import ravel
@@ -99,9 +92,7 @@ def take(
             f"shape {i.aval.shape} ask for some."
         )
     if mode == "raise":
-        raise NotImplementedError(
-            "take: mode='raise' is not supported. Use 'fill', 'clip' or 'wrap'."
-        )
+        raise NotImplementedError("take: mode='raise' is not supported. Use 'fill', 'clip' or 'wrap'.")
     if mode == "wrap":
         i = lax._wide_index(i, n)
         i, mode = remainder(i, number(n, i.aval.dtype)), "promise_in_bounds"
@@ -157,15 +148,10 @@ def take_along_axis(
         Array([[3],
                [9]], dtype=int32)
     """
-    x, i = (
-        as_operand("take_along_axis", arr),
-        integer_indices("take_along_axis", indices, TypeError),
-    )
+    x, i = (as_operand("take_along_axis", arr), integer_indices("take_along_axis", indices, TypeError))
     if axis is None:
         if i.aval.ndim != 1:
-            raise ValueError(
-                f"take_along_axis: for axis=None, indices must be a vector, got {i.aval.shape}."
-            )
+            raise ValueError(f"take_along_axis: for axis=None, indices must be a vector, got {i.aval.shape}.")
         x, axis = ravel(x), 0
     if x.aval.ndim != i.aval.ndim:
         raise ValueError(
@@ -177,10 +163,7 @@ def take_along_axis(
     if wrap_negative_indices is None or wrap_negative_indices:
         i = lax._index_from_end(i, x.aval.shape[axis])
     if not i.aval.size:
-        sizes = [
-            n if d == axis else m if n == 1 else n
-            for d, (n, m) in enumerate(zip(i.aval.shape, x.aval.shape))
-        ]
+        sizes = [n if d == axis else m if n == 1 else n for d, (n, m) in enumerate(zip(i.aval.shape, x.aval.shape))]
         return lax.full(tuple(sizes), number(0, x.aval.dtype))
     if x.aval.shape[axis] == 0:
         raise IndexError(
@@ -188,9 +171,7 @@ def take_along_axis(
             f"take, and indices of shape {i.aval.shape} ask for some."
         )
     numbers, window, shape = _along_axis(x.aval.shape, i.aval.shape, axis)
-    wide = (
-        np.dtype(np.int64) if i.aval.dtype == np.int64 else dtypes.index_dtype(_INT, x.aval.shape)
-    )
+    wide = np.dtype(np.int64) if i.aval.dtype == np.int64 else dtypes.index_dtype(_INT, x.aval.shape)
     i = lax.reshape(lax._fitted_index(i, wide), shape)
     return lax.gather(x, i, numbers, window, mode=mode, fill_value=fill_value)
 
@@ -209,13 +190,10 @@ def _along_axis(own: tuple, other: tuple, axis: int):
             batch_at.append(len(kept))
         else:
             raise ValueError(
-                f"take_along_axis: arr of shape {own} and indices of shape {other} do not "
-                f"broadcast along axis {d}."
+                f"take_along_axis: arr of shape {own} and indices of shape {other} do not broadcast along axis {d}."
             )
         kept.append(m)
-    numbers = lax.GatherDimensionNumbers(
-        tuple(offsets), tuple(collapsed), (axis,), tuple(batching), tuple(batch_at)
-    )
+    numbers = lax.GatherDimensionNumbers(tuple(offsets), tuple(collapsed), (axis,), tuple(batching), tuple(batch_at))
     return numbers, tuple([n if d in offsets else 1 for d, n in enumerate(own)]), (*kept, 1)
 
 
@@ -226,10 +204,7 @@ def _along_axis(own: tuple, other: tuple, axis: int):
 
 
 def choose(
-    a: ArrayLike,
-    choices: Array | np.ndarray | Sequence[ArrayLike],
-    out: None = None,
-    mode: str = "raise",
+    a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None, mode: str = "raise"
 ) -> Array:
     """The elements of several arrays, each from the array whose number `a` holds.
 
@@ -257,15 +232,11 @@ def choose(
     which = as_operand("choose", a)
     if which.aval.dtype not in INTEGER:
         raise ValueError(f"choose: a must hold integers, got dtype {which.aval.dtype}.")
-    cases = promote_dtypes(
-        "choose", *(lax.unstack(choices, 0) if isinstance(choices, Array) else choices)
-    )
+    cases = promote_dtypes("choose", *(lax.unstack(choices, 0) if isinstance(choices, Array) else choices))
     n = len(cases)
     if mode == "raise":
         held = concrete(
-            which,
-            "jnp.choose with mode='raise' must know its indices. Use mode='wrap' or mode='clip' "
-            "instead.",
+            which, "jnp.choose with mode='raise' must know its indices. Use mode='wrap' or mode='clip' instead."
         )
         if ((held < 0) | (held >= n)).any():
             raise ValueError(
@@ -278,10 +249,7 @@ def choose(
     elif mode != "clip":
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     shape = common_shape("choose", which, *cases)
-    out = lax.select_n(
-        broadcast_to(lax._fitted_index(which, _INT), shape),
-        *[broadcast_to(c, shape) for c in cases],
-    )
+    out = lax.select_n(broadcast_to(lax._fitted_index(which, _INT), shape), *[broadcast_to(c, shape) for c in cases])
     return convert(out, out.aval.dtype)
 
 
@@ -332,8 +300,7 @@ def compress(
         rest = take_index(c, slice(n, None))
         if not isinstance(rest, Tracer) and np.any(np.asarray(rest)):
             raise ValueError(
-                f"compress: condition of size {c.aval.shape[0]} is true out of bounds of axis "
-                f"{axis} with size {n}."
+                f"compress: condition of size {c.aval.shape[0]} is true out of bounds of axis {axis} with size {n}."
             )
         c = take_index(c, slice(0, n))
     if size is None:
@@ -342,17 +309,13 @@ def compress(
     if size == 0:
         return take_index(x, (*[slice(None)] * axis, slice(0, 0)))
     if not 0 < size <= n:
-        raise ValueError(
-            f"compress: size must be from 0 to {n}, the size of axis {axis}, got {size}."
-        )
+        raise ValueError(f"compress: size must be from 0 to {n}, the size of axis {axis}, got {size}.")
     (places,) = nonzero(c, size=size, fill_value=n)
     fill = fill_value.item() if isinstance(fill_value, ArrayImpl) else fill_value
     return take_index(x, (*[slice(None)] * axis, places), mode="fill", fill_value=fill)
 
 
-def extract(
-    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
-) -> Array:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """A vector of the elements of an array at which a condition is true.
 
     Args:

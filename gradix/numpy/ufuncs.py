@@ -96,29 +96,17 @@ def _binary(function, identity=None, **rules) -> _Binary:
     return made
 
 
-add = _binary(
-    arithmetic.add, 0, reduce=reductions.sum, accumulate=cumulative.accumulated_sum, at=_at("add")
-)
+add = _binary(arithmetic.add, 0, reduce=reductions.sum, accumulate=cumulative.accumulated_sum, at=_at("add"))
 multiply = _binary(
-    arithmetic.multiply,
-    1,
-    reduce=reductions.prod,
-    accumulate=cumulative.accumulated_product,
-    at=_at("mul"),
+    arithmetic.multiply, 1, reduce=reductions.prod, accumulate=cumulative.accumulated_product, at=_at("mul")
 )
 subtract = _binary(arithmetic.subtract, at=_at("subtract"))
 maximum = _binary(arithmetic.maximum, reduce=_reduce_extreme(extremes.max), at=_at("max"))
 minimum = _binary(arithmetic.minimum, reduce=_reduce_extreme(extremes.min), at=_at("min"))
 negative = _unary(arithmetic.negative)
-bitwise_and = _binary(
-    logic.bitwise_and, -1, reduce=_reduce_bits("bitwise_and", lax.reduce_and, lax.bitwise_and, -1)
-)
-bitwise_or = _binary(
-    logic.bitwise_or, 0, reduce=_reduce_bits("bitwise_or", lax.reduce_or, lax.bitwise_or, 0)
-)
-bitwise_xor = _binary(
-    logic.bitwise_xor, 0, reduce=_reduce_bits("bitwise_xor", lax.reduce_xor, lax.bitwise_xor, 0)
-)
+bitwise_and = _binary(logic.bitwise_and, -1, reduce=_reduce_bits("bitwise_and", lax.reduce_and, lax.bitwise_and, -1))
+bitwise_or = _binary(logic.bitwise_or, 0, reduce=_reduce_bits("bitwise_or", lax.reduce_or, lax.bitwise_or, 0))
+bitwise_xor = _binary(logic.bitwise_xor, 0, reduce=_reduce_bits("bitwise_xor", lax.reduce_xor, lax.bitwise_xor, 0))
 logical_and = _binary(logic.logical_and, True, reduce=_reduce_truth(reductions.all, True))
 logical_or = _binary(logic.logical_or, False, reduce=_reduce_truth(reductions.any, False))
 logical_xor = _binary(logic.logical_xor, False)

@@ -86,19 +86,13 @@ class ufunc:
                 f"{self!r}: {name} is not supported, got {value!r}. "
                 f"Use jnp.where(mask, jnp.{self.__name__}(...), other)."
             )
-        raise TypeError(
-            f"jnp.{self.__name__} takes {self._nin} positional arguments, got {len(args)}."
-        )
+        raise TypeError(f"jnp.{self.__name__} takes {self._nin} positional arguments, got {len(args)}.")
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 
     def __reduce__(self):
-        return (
-            self.__name__
-            if self._function.__module__.startswith("gradix.numpy")
-            else object.__reduce__(self)
-        )
+        return self.__name__ if self._function.__module__.startswith("gradix.numpy") else object.__reduce__(self)
 
     def __eq__(self, other) -> bool:
         return self is other or (isinstance(other, ufunc) and self._key() == other._key())
@@ -175,10 +169,7 @@ class ufunc:
             None
             if where is None
             else _axis_first(
-                broadcast_to(
-                    convert(as_operand(self.__name__, where), dtypes.as_dtype(bool)), shape
-                ),
-                axis,
+                broadcast_to(convert(as_operand(self.__name__, where), dtypes.as_dtype(bool)), shape), axis
             ),
         )
         if start is None:
@@ -203,15 +194,11 @@ class ufunc:
         def step(carry, row):
             item, keep = row
             new = convert(call(carry, item), one.dtype)
-            return (
-                new if keep is None else lax.select(broadcast_to(keep, new.shape), new, carry)
-            ), None
+            return (new if keep is None else lax.select(broadcast_to(keep, new.shape), new, carry)), None
 
         return lax.scan(step, first, (x, mask))[0]
 
-    def accumulate(
-        self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
-    ) -> Any:
+    def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Any:
         """The running results of `reduce` along an axis.
 
         Example:
@@ -242,9 +229,7 @@ class ufunc:
         order.insert(axis, 0)
         return lax.transpose(lax.concatenate([first[None], rest], 0), tuple(order))
 
-    def at(
-        self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
-    ) -> Any:
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Any:
         """The array with the function applied to the elements at an index.
 
         Elements that are named several times are changed as many times.
@@ -304,8 +289,7 @@ class ufunc:
         """
         if self._nin != 2:
             raise ValueError(
-                f"jnp.{self.__name__}.outer is only for functions of two arrays; this one takes "
-                f"{self._nin}."
+                f"jnp.{self.__name__}.outer is only for functions of two arrays; this one takes {self._nin}."
             )
         A, B = (as_operand(f"{self.__name__}.outer", x, i) for i, x in enumerate((A, B)))
         rows, columns = A.shape + (1,) * B.ndim, (1,) * A.ndim + B.shape
@@ -315,12 +299,7 @@ class ufunc:
         )
 
     def reduceat(
-        self,
-        a: ArrayLike,
-        indices: ArrayLike,
-        axis: int = 0,
-        dtype: DTypeLike | None = None,
-        out: None = None,
+        self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Any:
         """The results of `reduce` for the parts of an axis that begin at `indices`.
 
@@ -338,9 +317,7 @@ class ufunc:
         x = _ready(f"{self.__name__}.reduceat", a, dtype)
         starts = as_operand(f"{self.__name__}.reduceat", indices, 1)
         if starts.ndim != 1:
-            raise ValueError(
-                f"jnp.{self.__name__}.reduceat: indices must be a vector, got shape {starts.shape}."
-            )
+            raise ValueError(f"jnp.{self.__name__}.reduceat: indices must be a vector, got shape {starts.shape}.")
         rule = self._rules["reduceat"]
         if rule is not None:
             return rule(x, starts, axis=axis)
@@ -361,9 +338,7 @@ class ufunc:
             i, item = row
             inside = ((i > starts) & (i < ends))[column]
             new = convert(self._call(carry, broadcast_to(item, carry.shape)), x.dtype)
-            return lax.select(
-                lax.broadcast_in_dim(inside, new.shape, tuple(range(new.ndim))), new, carry
-            ), None
+            return lax.select(lax.broadcast_in_dim(inside, new.shape, tuple(range(new.ndim))), new, carry), None
 
         out = lax.scan(step, rows[starts], (lax.iota(starts.dtype, n), rows))[0]
         order = list(range(1, x.ndim))

@@ -18,9 +18,7 @@ _LIST = rf"{_DIMENSIONS}(?:,{_DIMENSIONS})*"
 _SIGNATURE = re.compile(rf"^(?:{_LIST})?->{_LIST}$")
 
 
-def vectorize(
-    pyfunc: Callable, *, excluded: Any = frozenset(), signature: str | None = None
-) -> Callable:
+def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str | None = None) -> Callable:
     """A function that applies `pyfunc` along the leading axes of its arguments, which broadcast.
 
     Args:
@@ -47,14 +45,9 @@ def vectorize(
         Array([1., 4.], dtype=float32)
     """
     if any(not isinstance(e, (str, int)) for e in excluded):
-        raise TypeError(
-            f"vectorize: excluded must hold positions and names (integers and strings), got "
-            f"{excluded!r}."
-        )
+        raise TypeError(f"vectorize: excluded must hold positions and names (integers and strings), got {excluded!r}.")
     if any(isinstance(e, int) and e < 0 for e in excluded):
-        raise ValueError(
-            f"vectorize: excluded must not hold negative positions, got {excluded!r}. Count from 0."
-        )
+        raise ValueError(f"vectorize: excluded must not hold negative positions, got {excluded!r}. Count from 0.")
     axes = None if signature is None else _parse(signature)
 
     @functools.wraps(pyfunc)
@@ -64,15 +57,12 @@ def vectorize(
         given = axes
         if axes is not None and len(axes[0]) != len(arrays):
             raise TypeError(
-                f"vectorize: the signature {signature!r} is for {len(axes[0])} arguments, got "
-                f"{len(arrays)}."
+                f"vectorize: the signature {signature!r} is for {len(axes[0])} arguments, got {len(arrays)}."
             )
         if any(x is None for x in arrays):  # None is passed on as it is.
             absent = [i for i, x in zip(positions, arrays) if x is None]
             if axes is not None:
-                misfits = [
-                    i for i, names, x in zip(positions, axes[0], arrays) if x is None and names
-                ]
+                misfits = [i for i, names, x in zip(positions, axes[0], arrays) if x is None and names]
                 if misfits:
                     raise ValueError(
                         f"vectorize: the signature {signature!r} has axes for argument {misfits[0]!r}, "
@@ -80,9 +70,7 @@ def vectorize(
                     )
                 given = [core for core, x in zip(axes[0], arrays) if x is not None], axes[1]
             function, positions, arrays = _bound(pyfunc, args, kwargs, {*excluded, *absent})
-        return _mapped(
-            function, [as_operand("vectorize", x, i) for i, x in zip(positions, arrays)], given
-        )
+        return _mapped(function, [as_operand("vectorize", x, i) for i, x in zip(positions, arrays)], given)
 
     return vectorized
 
@@ -90,9 +78,7 @@ def vectorize(
 def _parse(signature: str) -> tuple[list, list]:
     text = signature.replace(" ", "")
     if not _SIGNATURE.match(text):
-        raise ValueError(
-            f"vectorize: signature must have a form such as '(n,m),(m)->(n)', got {signature!r}."
-        )
+        raise ValueError(f"vectorize: signature must have a form such as '(n,m),(m)->(n)', got {signature!r}.")
     sides = []
     for side in text.split("->"):
         groups = re.findall(rf"\(((?:{_NAME}(?:,{_NAME})*)?)\)", side)
@@ -143,15 +129,13 @@ def _lead(x, names: tuple, sizes: dict) -> tuple:
     """The shape of the leading axes; sizes of the others are added to `sizes` by name."""
     if x.ndim < len(names):
         raise ValueError(
-            f"vectorize: an argument of shape {x.shape} has too few axes for ({','.join(names)}) "
-            "of the signature."
+            f"vectorize: an argument of shape {x.shape} has too few axes for ({','.join(names)}) of the signature."
         )
     lead, own = x.shape[: x.ndim - len(names)], x.shape[x.ndim - len(names) :]
     for name, size in zip(names, own):
         if sizes.setdefault(name, size) != size:
             raise ValueError(
-                f"vectorize: axis {name!r} of the signature has inconsistent sizes {sizes[name]} "
-                f"and {size}."
+                f"vectorize: axis {name!r} of the signature has inconsistent sizes {sizes[name]} and {size}."
             )
     return lead
 
@@ -164,21 +148,18 @@ def _checked(function, axes, sizes):
         results = out if isinstance(out, (tuple, list)) else (out,)
         if len(results) != len(axes[1]):
             raise TypeError(
-                f"vectorize: the signature is for {len(axes[1])} results, but the function "
-                f"returned {len(results)}."
+                f"vectorize: the signature is for {len(axes[1])} results, but the function returned {len(results)}."
             )
         for value, names in zip(results, axes[1]):
             value = as_operand("vectorize", value)
             if value.ndim != len(names):
                 raise ValueError(
-                    f"vectorize: a result has shape {value.shape}, but the axes "
-                    f"({','.join(names)}) in the signature."
+                    f"vectorize: a result has shape {value.shape}, but the axes ({','.join(names)}) in the signature."
                 )
             for name, size in zip(names, value.shape):
                 if sizes.get(name, size) != size:
                     raise ValueError(
-                        f"vectorize: axis {name!r} of the signature has inconsistent sizes "
-                        f"{sizes[name]} and {size}."
+                        f"vectorize: axis {name!r} of the signature has inconsistent sizes {sizes[name]} and {size}."
                     )
         return out
 

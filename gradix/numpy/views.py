@@ -38,9 +38,7 @@ def view(self, dtype=None, type=None):
         return convert(self, dtype)
     old, new = dtypes.itemsize_bits(own), dtypes.itemsize_bits(dtype)
     if not self.aval.ndim and old != new:
-        raise ValueError(
-            f"x.view: a scalar of dtype {own} has no axis for parts of dtype {dtype}. Use x[None]."
-        )
+        raise ValueError(f"x.view: a scalar of dtype {own} has no axis for parts of dtype {dtype}. Use x[None].")
     if old < new and (self.aval.shape[-1] * old) % new:
         raise ValueError(
             f"x.view: the last axis of shape {self.aval.shape} and dtype {own} does not divide "
@@ -66,10 +64,7 @@ def _to_complex(x, dtype):
     x = _cast_bits(x, dtypes.real_dtype(dtype))
     *lead, n = x.aval.shape
     pairs = lax.reshape(x, (*lead, n // 2, 2))
-    parts = [
-        lax.squeeze(lax.slice_in_dim(pairs, i, i + 1, axis=len(lead) + 1), (len(lead) + 1,))
-        for i in (0, 1)
-    ]
+    parts = [lax.squeeze(lax.slice_in_dim(pairs, i, i + 1, axis=len(lead) + 1), (len(lead) + 1,)) for i in (0, 1)]
     return lax.complex(*parts)
 
 

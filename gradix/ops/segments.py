@@ -39,8 +39,7 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
     data, ids = as_operand(name, data), as_operand(name, segment_ids)
     if ids.aval.dtype not in dtypes.INTEGER:
         raise TypeError(
-            f"{name}: segment_ids must be integers, got dtype {ids.aval.dtype}. Convert them: "
-            "ids.astype(int)."
+            f"{name}: segment_ids must be integers, got dtype {ids.aval.dtype}. Convert them: ids.astype(int)."
         )
     if not data.aval.shape or ids.aval.shape != data.aval.shape[:1]:
         data, ids = _spread(name, data, ids)
@@ -51,25 +50,13 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
     start = identity(data.aval.dtype)
     if bucket_size is None:
         return _scatter(
-            scatter,
-            lax.full((count, *tail), start, data.aval.dtype),
-            lax.expand_dims(ids, (1,)),
-            data,
-            1,
-            **promises,
+            scatter, lax.full((count, *tail), start, data.aval.dtype), lax.expand_dims(ids, (1,)), data, 1, **promises
         )
     buckets = -(-rows // bucket_size)
     ids = wide_index(ids, buckets, count)
     numbers = lax.iota(ids.aval.dtype, rows) // bucket_size
     places = lax.concatenate([lax.expand_dims(numbers, (1,)), lax.expand_dims(ids, (1,))], 1)
-    parts = _scatter(
-        scatter,
-        lax.full((buckets, count, *tail), start, data.aval.dtype),
-        places,
-        data,
-        2,
-        **promises,
-    )
+    parts = _scatter(scatter, lax.full((buckets, count, *tail), start, data.aval.dtype), places, data, 2, **promises)
     return reduce(parts, (0,))
 
 
@@ -122,32 +109,16 @@ def _count(name: str, ids) -> int:
             f"{name}: segment_ids is empty (a zero-size array), so the number of segments is not "
             "known. Give num_segments=."
         )
-    top = (
-        lax.reduce_max(ids, tuple(range(ids.aval.ndim)))
-        if isinstance(ids, Tracer)
-        else ids.host.max()
-    )
+    top = lax.reduce_max(ids, tuple(range(ids.aval.ndim))) if isinstance(ids, Tracer) else ids.host.max()
     return max(int(top) + 1, 0)
 
 
 def _lowest(dtype):
-    return (
-        False
-        if dtype in dtypes.BOOL
-        else -np.inf
-        if dtype in dtypes.INEXACT
-        else dtypes.iinfo(dtype).min
-    )
+    return False if dtype in dtypes.BOOL else -np.inf if dtype in dtypes.INEXACT else dtypes.iinfo(dtype).min
 
 
 def _highest(dtype):
-    return (
-        True
-        if dtype in dtypes.BOOL
-        else np.inf
-        if dtype in dtypes.INEXACT
-        else dtypes.iinfo(dtype).max
-    )
+    return True if dtype in dtypes.BOOL else np.inf if dtype in dtypes.INEXACT else dtypes.iinfo(dtype).max
 
 
 def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *, identity):
@@ -182,11 +153,7 @@ def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *,
                 bucket_size,
                 mode,
             )
-        promises = {
-            "indices_are_sorted": indices_are_sorted,
-            "unique_indices": unique_indices,
-            "mode": mode,
-        }
+        promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
         return _segment(kind, data, segment_ids, num_segments, promises, bucket_size)
 
     function.__name__ = function.__qualname__ = name

@@ -22,22 +22,14 @@ from gradix.random.continuous import (
     wald as wald,
     weibull_min as weibull_min,
 )
-from gradix.random.counts import (
-    binomial as binomial,
-    multinomial as multinomial,
-    poisson as poisson,
-)
+from gradix.random.counts import binomial as binomial, multinomial as multinomial, poisson as poisson
 from gradix.random.discrete import (
     bernoulli as bernoulli,
     categorical as categorical,
     geometric as geometric,
     rademacher as rademacher,
 )
-from gradix.random.floats import (
-    bits as bits,
-    normal as normal,
-    uniform as uniform,
-)
+from gradix.random.floats import bits as bits, normal as normal, uniform as uniform
 from gradix.random.gammas import (
     beta as beta,
     chisquare as chisquare,

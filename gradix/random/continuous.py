@@ -10,16 +10,7 @@ from gradix._api.constraints import divided
 from gradix._base import config
 from gradix._core import dtypes
 from gradix._core.operators import Array
-from gradix.random.draws import (
-    converted,
-    float_dtype,
-    number,
-    parameter,
-    parameter_shape,
-    sampler,
-    shape_of,
-    spread,
-)
+from gradix.random.draws import converted, float_dtype, number, parameter, parameter_shape, sampler, shape_of, spread
 from gradix.random.floats import after_minus_one, draw_normal, draw_uniform, split_keys
 from gradix.random.keys import take_key
 from gradix.random.parametric import drawn
@@ -113,13 +104,7 @@ def _logistic(key, *, shape, dtype):
 
 @sampler
 def _cauchy(key, *, shape, dtype):
-    u = draw_uniform(
-        key,
-        number(float(dtypes.finfo(dtype).eps), dtype),
-        number(1, dtype),
-        shape=shape,
-        dtype=dtype,
-    )
+    u = draw_uniform(key, number(float(dtypes.finfo(dtype).eps), dtype), number(1, dtype), shape=shape, dtype=dtype)
     return lax.tan(lax.mul(number(math.pi, dtype), lax.sub(u, number(0.5, dtype))))
 
 
@@ -129,17 +114,11 @@ def _maxwell(key, *, shape, dtype):
     return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
 
 
-exponential = _standard(
-    _exponential, "exponential", "Exponential random numbers, with density e⁻ˣ for x ≥ 0."
-)
+exponential = _standard(_exponential, "exponential", "Exponential random numbers, with density e⁻ˣ for x ≥ 0.")
 laplace = _standard(_laplace, "laplace", "Laplace random numbers, with density e^(-|x|) / 2.")
-logistic = _standard(
-    _logistic, "logistic", "Logistic random numbers, with density e⁻ˣ / (1 + e⁻ˣ)²."
-)
+logistic = _standard(_logistic, "logistic", "Logistic random numbers, with density e⁻ˣ / (1 + e⁻ˣ)².")
 cauchy = _standard(_cauchy, "cauchy", "Cauchy random numbers, with density 1 / (π (1 + x²)).")
-maxwell = _standard(
-    _maxwell, "maxwell", "Maxwell random numbers, the lengths of standard normal vectors of size 3."
-)
+maxwell = _standard(_maxwell, "maxwell", "Maxwell random numbers, the lengths of standard normal vectors of size 3.")
 
 
 def gumbel(
@@ -234,9 +213,7 @@ def lognormal(
     """
     if out_sharding is not None:
         return divided(lognormal, out_sharding, key, sigma, shape, dtype)
-    return drawn(
-        _lognormal, "lognormal", key, (sigma,), shape, dtype, dtypes.INEXACT, "float or complex"
-    )
+    return drawn(_lognormal, "lognormal", key, (sigma,), shape, dtype, dtypes.INEXACT, "float or complex")
 
 
 @sampler
@@ -316,11 +293,7 @@ def _rayleigh(key, scale, *, shape, dtype):
 
 
 def weibull_min(
-    key: KeyLike,
-    scale: ArrayLike,
-    concentration: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
+    key: KeyLike, scale: ArrayLike, concentration: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
     """Weibull random numbers, scale · x^(1 / concentration) for exponential x.
 
@@ -342,11 +315,7 @@ def weibull_min(
     dtype = float_dtype("weibull_min", dtype)
     scale, concentration = parameter("weibull_min", scale), parameter("weibull_min", concentration)
     return _weibull_min(
-        take_key("weibull_min", key),
-        scale,
-        concentration,
-        shape=shape_of("weibull_min", shape),
-        dtype=dtype,
+        take_key("weibull_min", key), scale, concentration, shape=shape_of("weibull_min", shape), dtype=dtype
     )
 
 
@@ -395,11 +364,7 @@ def _wald(key, mean, *, shape, dtype):
     z = _unit(uniform_key, shape, dtype)
     two = number(2, dtype)
     y, squared = lax.integer_pow(v, 2), lax.integer_pow(mean, 2)
-    root = lax.sqrt(
-        lax.add(
-            lax.mul(lax.mul(number(4, dtype), mean), y), lax.mul(squared, lax.integer_pow(y, 2))
-        )
-    )
+    root = lax.sqrt(lax.add(lax.mul(lax.mul(number(4, dtype), mean), y), lax.mul(squared, lax.integer_pow(y, 2))))
     x = lax.sub(lax.add(mean, lax.div(lax.mul(squared, y), two)), lax.mul(lax.div(mean, two), root))
     return lax.select_n(lax.le(z, lax.div(mean, lax.add(mean, x))), lax.div(squared, x), x)
 
@@ -448,11 +413,7 @@ def _triangular(key, left, mode, right, *, shape, dtype):
 
 
 def double_sided_maxwell(
-    key: KeyLike,
-    loc: ArrayLike,
-    scale: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
+    key: KeyLike, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
     """Random numbers loc + scale · s · x, for Maxwell numbers x and random signs s.
 
@@ -485,7 +446,5 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
     size = _maxwell(size_key, shape=shape, dtype=dtype)
     toss = dtypes.python_scalar_dtype(float)
     heads = lax.lt(_unit(sign_key, shape, toss), number(0.5, toss))
-    sign = lax.sub(
-        lax.mul(number(2, dtype), lax.convert_element_type(heads, dtype)), number(1, dtype)
-    )
+    sign = lax.sub(lax.mul(number(2, dtype), lax.convert_element_type(heads, dtype)), number(1, dtype))
     return lax.mul(sign, size) * scale + loc

@@ -14,15 +14,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._ops.random.random import random_split
-from gradix.random.draws import (
-    float_dtype,
-    int_dtype,
-    number,
-    parameter,
-    parameter_shape,
-    rejection_sampler,
-    spread,
-)
+from gradix.random.draws import float_dtype, int_dtype, number, parameter, parameter_shape, rejection_sampler, spread
 from gradix.random.floats import draw_uniform, split_keys
 from gradix.random.gammas import batch_shape, is_any, repeat_while
 from gradix.random.keys import take_key
@@ -42,9 +34,7 @@ def _unit(key, shape, dtype):
 def _where(pred, x, y):
     """`x` where `pred` is true, else `y`; numbers get the shape of `pred` and the other's dtype."""
     dtype = next(v.aval.dtype for v in (x, y) if not isinstance(v, (int, float)))
-    x, y = [
-        lax.full_like(pred, v, dtype=dtype) if isinstance(v, (int, float)) else v for v in (x, y)
-    ]
+    x, y = [lax.full_like(pred, v, dtype=dtype) if isinstance(v, (int, float)) else v for v in (x, y)]
     return lax.select_n(pred, y, x)
 
 
@@ -92,9 +82,7 @@ def _poisson(key, lam, *, shape, dtype):
     lam = spread(lam, _F32, shape)
     few = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, number(10, _F32)))
     drawn = _where(
-        few,
-        _by_waiting(key, _where(few, lam, 0.0), dtype),
-        _by_rejection(key, _where(few, 1e5, lam), dtype),
+        few, _by_waiting(key, _where(few, lam, 0.0), dtype), _by_rejection(key, _where(few, 1e5, lam), dtype)
     )
     return _where(lax.eq(lam, number(0, _F32)), 0, drawn)
 
@@ -113,9 +101,7 @@ def _by_waiting(key, lam, dtype):
         return count, key, lax.add(total, lax.log(_unit(u_key, shape, _F32)))
 
     start = lax.full(shape, 0, dtype), key, lax.full(shape, 0, _F32)
-    return lax.sub(
-        repeat_while(lambda v: is_any(lax.gt(v[2], limit)), turn, start)[0], number(1, dtype)
-    )
+    return lax.sub(repeat_while(lambda v: is_any(lax.gt(v[2], limit)), turn, start)[0], number(1, dtype))
 
 
 def _by_rejection(key, lam, dtype):
@@ -137,17 +123,11 @@ def _by_rejection(key, lam, dtype):
         key, u_key, v_key = split_keys(key, 3)
         u, v = lax.sub(_unit(u_key, shape, _F32), c(0.5)), _unit(v_key, shape, _F32)
         side = lax.sub(c(0.5), lax.abs(u))
-        k = lax.floor(
-            lax.add(
-                lax.add(lax.mul(lax.add(lax.div(lax.mul(c(2.0), a), side), b), u), lam), c(0.43)
-            )
-        )
+        k = lax.floor(lax.add(lax.add(lax.mul(lax.add(lax.div(lax.mul(c(2.0), a), side), b), u), lam), c(0.43)))
         hat = lax.log(lax.div(lax.mul(v, inv_alpha), lax.add(lax.div(a, lax.mul(side, side)), b)))
         mass = lax.sub(lax.add(lax.neg(lam), lax.mul(k, log_lam)), lax.lgamma(lax.add(k, c(1.0))))
         at_once = lax.bitwise_and(lax.ge(side, c(0.07)), lax.le(v, v_r))
-        out = lax.bitwise_or(
-            lax.lt(k, c(0.0)), lax.bitwise_and(lax.lt(side, c(0.013)), lax.gt(v, side))
-        )
+        out = lax.bitwise_or(lax.lt(k, c(0.0)), lax.bitwise_and(lax.lt(side, c(0.013)), lax.gt(v, side)))
         accepted = lax.bitwise_or(at_once, lax.bitwise_and(lax.bitwise_not(out), lax.le(hat, mass)))
         return _where(accepted, k, found), lax.bitwise_or(done, accepted), key
 
@@ -160,11 +140,7 @@ def _by_rejection(key, lam, dtype):
 
 
 def binomial(
-    key: KeyLike,
-    n: ArrayLike,
-    p: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
+    key: KeyLike, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
     """Binomial random numbers: how many of `n` trials succeed, each with probability `p`.
 
@@ -246,17 +222,12 @@ def _by_gaps(key, n, p):
 
 # These are log k! minus Stirling's formula in k + 1, for k = 0 … 9; for larger k the differences
 # of tails that occur nearly vanish.
-_TAILS = [
-    math.lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * math.log(k + 1) - (k + 1))
-    for k in range(10)
-]
+_TAILS = [math.lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * math.log(k + 1) - (k + 1)) for k in range(10)]
 
 
 def _tail(k):
     table = ArrayImpl(np.array(_TAILS, k.aval.dtype), make_aval((10,), k.aval.dtype))
-    place = lax.convert_element_type(
-        lax.clamp(number(0, k.aval.dtype), k, number(9, k.aval.dtype)), np.dtype("int32")
-    )
+    place = lax.convert_element_type(lax.clamp(number(0, k.aval.dtype), k, number(9, k.aval.dtype)), np.dtype("int32"))
     return table[place]  # type: ignore[index]
 
 
@@ -278,9 +249,7 @@ def _by_transformed_rejection(key, n, p):
     alpha = lax.mul(lax.add(c(2.83), lax.div(c(5.1), b)), deviation)
     mode = lax.floor(lax.mul(lax.add(n, one), p))
     above_mode = lax.add(lax.sub(n, mode), one)
-    at_mode = lax.mul(
-        lax.add(mode, c(0.5)), lax.log(lax.div(lax.add(mode, one), lax.mul(odds, above_mode)))
-    )
+    at_mode = lax.mul(lax.add(mode, c(0.5)), lax.log(lax.div(lax.add(mode, one), lax.mul(odds, above_mode))))
     at_mode_tails = lax.add(_tail(mode), _tail(lax.sub(n, mode)))
 
     def turn(values):
@@ -292,10 +261,7 @@ def _by_transformed_rejection(key, n, p):
         hat = lax.log(lax.div(lax.mul(v, alpha), lax.add(lax.div(a, lax.mul(side, side)), b)))
         above = lax.add(lax.sub(n, k), one)
         mass = lax.add(at_mode, lax.mul(lax.add(n, one), lax.log(lax.div(above_mode, above))))
-        mass = lax.add(
-            mass,
-            lax.mul(lax.add(k, c(0.5)), lax.log(lax.div(lax.mul(odds, above), lax.add(k, one)))),
-        )
+        mass = lax.add(mass, lax.mul(lax.add(k, c(0.5)), lax.log(lax.div(lax.mul(odds, above), lax.add(k, one)))))
         mass = lax.sub(lax.sub(lax.add(mass, at_mode_tails), _tail(k)), _tail(lax.sub(n, k)))
         at_once = lax.bitwise_and(lax.ge(side, c(0.07)), lax.le(v, v_r))
         inside = lax.bitwise_and(lax.ge(k, c(0)), lax.le(k, n))
@@ -357,12 +323,7 @@ def multinomial(
         shape = own[:-1]
     batch_shape("multinomial", shape, n.aval.shape, f"n of shape {n.aval.shape}")
     drawn = _multinomial(
-        take_key("multinomial", key),
-        n,
-        p,
-        shape=(*shape, own[-1]),
-        dtype=_common_float(n, p),
-        unroll=unroll,
+        take_key("multinomial", key), n, p, shape=(*shape, own[-1]), dtype=_common_float(n, p), unroll=unroll
     )
     return lax.convert_element_type(drawn, dtype)
 

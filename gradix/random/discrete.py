@@ -12,16 +12,7 @@ from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix.random.continuous import draw_gumbel, gumbel_mode, halves
-from gradix.random.draws import (
-    QUICK,
-    converted,
-    int_dtype,
-    number,
-    parameter,
-    parameter_shape,
-    sampler,
-    shape_of,
-)
+from gradix.random.draws import QUICK, converted, int_dtype, number, parameter, parameter_shape, sampler, shape_of
 from gradix.random.floats import draw_uniform
 from gradix.random.keys import take_key
 
@@ -118,14 +109,8 @@ def rademacher(
     """
     if out_sharding is not None:
         return divided(rademacher, out_sharding, key, shape, dtype)
-    dtype = (
-        dtypes.python_scalar_dtype(int)
-        if dtype is None
-        else dtypes.requested_dtype(dtype, "rademacher")
-    )
-    return _rademacher(
-        take_key("rademacher", key), shape=shape_of("rademacher", shape), dtype=dtype
-    )
+    dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "rademacher")
+    return _rademacher(take_key("rademacher", key), shape=shape_of("rademacher", shape), dtype=dtype)
 
 
 @sampler
@@ -133,9 +118,7 @@ def _rademacher(key, *, shape, dtype):
     half = number(0.5, dtypes.python_scalar_dtype(float))
     heads = _bernoulli(key, half, shape=shape, mode="low")
     wide = dtypes.python_scalar_dtype(int) if dtype in dtypes.BOOL else dtype
-    signs = lax.sub(
-        lax.mul(number(2, wide), lax.convert_element_type(heads, wide)), number(1, wide)
-    )
+    signs = lax.sub(lax.mul(number(2, wide), lax.convert_element_type(heads, wide)), number(1, wide))
     return lax.convert_element_type(signs, dtype)
 
 

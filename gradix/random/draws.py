@@ -49,9 +49,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
     draw as one program.
     """
     parameters = inspect.signature(function).parameters.values()
-    compiled = jit(
-        function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    )
+    compiled = jit(function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
     counts: BoundedCache[tuple, int] = BoundedCache(4096)
 
     @functools.wraps(function)
@@ -114,9 +112,7 @@ def on_host(key) -> bool:
 # -- dtypes ----------------------------------------------------------------------------------------
 
 
-def float_dtype(
-    name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float", stacklevel: int = 4
-):
+def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float", stacklevel: int = 4):
     """The dtype that a sampler's argument `dtype` stands for; None is the default floating one.
 
     Raises:
@@ -135,11 +131,7 @@ def float_dtype(
 
 def int_dtype(name: str, dtype):
     """As `float_dtype`, for integers."""
-    found = (
-        dtypes.python_scalar_dtype(int)
-        if dtype is None
-        else dtypes.requested_dtype(dtype, name, stacklevel=4)
-    )
+    found = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, name, stacklevel=4)
     if found not in dtypes.INTEGER:
         raise ValueError(
             f"{name}: dtype must be an int dtype, got {dtypes.dtype_name(found)}. Convert the "
@@ -202,9 +194,7 @@ def parameter(name: str, x) -> Array:
     try:
         return as_array(x)
     except TypeError:
-        raise TypeError(
-            f"{name} takes arrays and numbers, got {type(x)}. Convert it with jnp.asarray(...)."
-        ) from None
+        raise TypeError(f"{name} takes arrays and numbers, got {type(x)}. Convert it with jnp.asarray(...).") from None
 
 
 def fitting(name: str, dtype, *params) -> tuple:
@@ -244,9 +234,7 @@ def raise_rank(x: Array, rank: int) -> Array:
     """`x` with leading axes of size 1, until it has `rank` axes."""
     own = x.aval.shape
     missing = rank - len(own)
-    return (
-        lax.broadcast_in_dim(x, (1,) * missing + own, tuple(range(missing, rank))) if missing else x
-    )
+    return lax.broadcast_in_dim(x, (1,) * missing + own, tuple(range(missing, rank))) if missing else x
 
 
 def number(x, dtype) -> ArrayImpl:

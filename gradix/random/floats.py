@@ -17,16 +17,7 @@ from gradix._core.aval import make_aval
 from gradix._core.key_flow import accounted
 from gradix._core.operators import Array
 from gradix._ops.random.random import generator_of, random_bits, random_bits_p, random_split
-from gradix.random.draws import (
-    QUICK,
-    float_dtype,
-    number,
-    on_host,
-    parameter,
-    raise_rank,
-    sampler,
-    shape_of,
-)
+from gradix.random.draws import QUICK, float_dtype, number, on_host, parameter, raise_rank, sampler, shape_of
 from gradix.random.keys import take_key
 
 if TYPE_CHECKING:
@@ -66,9 +57,7 @@ def bits(
     if out_sharding is not None:
         return divided(bits, out_sharding, key, shape, dtype)
     dtype = (
-        dtypes.requested_dtype(
-            "uint64" if dtypes.python_scalar_dtype(int).itemsize == 8 else "uint32"
-        )
+        dtypes.requested_dtype("uint64" if dtypes.python_scalar_dtype(int).itemsize == 8 else "uint32")
         if dtype is None
         else dtypes.requested_dtype(dtype, "bits")
     )
@@ -104,9 +93,7 @@ def _layout(dtype) -> _Layout:
         width = 8 if info.nmant < 8 else info.bits
         words = np.dtype(f"uint{info.bits}")
         one = np.asarray(1, dtype)
-        found = _layouts[dtype] = _Layout(
-            width, words, np.asarray(width - info.nmant, words), one.view(words), one
-        )
+        found = _layouts[dtype] = _Layout(width, words, np.asarray(width - info.nmant, words), one.view(words), one)
     return found
 
 
@@ -295,9 +282,7 @@ def after_minus_one(dtype) -> ArrayImpl:
     """The smallest number of `dtype` above -1."""
     found = _below_one.get(dtype)
     if found is None:
-        found = _below_one[dtype] = _scalar(
-            np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
-        )
+        found = _below_one[dtype] = _scalar(np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype))
     return found
 
 

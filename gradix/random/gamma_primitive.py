@@ -23,8 +23,7 @@ def _drawn(keys, a, *, log_space: bool):
 def _type(keys, a, *, log_space: bool):
     if keys.shape != a.shape[: keys.ndim]:
         raise ValueError(
-            f"random_gamma: the shape of the keys, {keys.shape}, must be where that of a begins, got "
-            f"{a.shape}."
+            f"random_gamma: the shape of the keys, {keys.shape}, must be where that of a begins, got {a.shape}."
         )
     return make_aval(a.shape, a.dtype)
 

@@ -130,15 +130,12 @@ def _accepted(keys, c, d):
         u = lane_uniform(u_keys, dtype)
         squeeze = lax.sub(number(1, dtype), lax.mul(number(0.0331, dtype), lax.mul(square, square)))
         bound = lax.add(
-            lax.mul(square, number(0.5, dtype)),
-            lax.mul(d, lax.add(lax.sub(number(1, dtype), v), lax.log(v))),
+            lax.mul(square, number(0.5, dtype)), lax.mul(d, lax.add(lax.sub(number(1, dtype), v), lax.log(v)))
         )
         again = lax.bitwise_and(lax.ge(u, squeeze), lax.ge(lax.log(u), bound))
         return lax.bitwise_and(open_, again), keys, lax.select_n(open_, old, v)
 
-    return repeat_while(
-        rejects, propose, (lax.full_like(d, True, dtype=bool), keys, lax.full_like(d, 1))
-    )[2]
+    return repeat_while(rejects, propose, (lax.full_like(d, True, dtype=bool), keys, lax.full_like(d, 1)))[2]
 
 
 def _positive(open_, keys, c):
@@ -188,19 +185,13 @@ def _one_by_one(log_space: bool):
     def draw(keys, a):
         lanes = random_split(keys, a.aval.shape[keys.aval.ndim :])
         drawn = lax.map(
-            lambda lane: _gammas(*lane, log_space),
-            (lax.reshape(lanes, (a.aval.size,)), lax.reshape(a, (a.aval.size,))),
+            lambda lane: _gammas(*lane, log_space), (lax.reshape(lanes, (a.aval.size,)), lax.reshape(a, (a.aval.size,)))
         )
         return lax.reshape(drawn, a.aval.shape)
 
     @draw.def_vmap
     def _(size, mapped, keys, a):
-        return draw(
-            *[
-                x if is_mapped else lax.broadcast(x, (size,))
-                for x, is_mapped in zip((keys, a), mapped)
-            ]
-        ), True
+        return draw(*[x if is_mapped else lax.broadcast(x, (size,)) for x, is_mapped in zip((keys, a), mapped)]), True
 
     return draw
 
@@ -255,12 +246,8 @@ def _gamma_function(name: str, log_space: bool, summary: str) -> _GammaFunction:
     return function
 
 
-gamma = _gamma_function(
-    "gamma", False, "Gamma random numbers with scale 1, with density x^(a-1) e⁻ˣ / Γ(a)."
-)
-loggamma = _gamma_function(
-    "loggamma", True, "The logarithms of gamma random numbers, also where these underflow."
-)
+gamma = _gamma_function("gamma", False, "Gamma random numbers with scale 1, with density x^(a-1) e⁻ˣ / Γ(a).")
+loggamma = _gamma_function("loggamma", True, "The logarithms of gamma random numbers, also where these underflow.")
 
 
 # -- drawn with gamma numbers ----------------------------------------------------------------------
@@ -458,14 +445,8 @@ def dirichlet(
     dtype, alpha = float_dtype("dirichlet", dtype), parameter("dirichlet", alpha)
     own = alpha.aval.shape
     if not own:
-        raise ValueError(
-            "dirichlet: alpha must have an axis of concentrations (alpha.ndim >= 1), got a scalar."
-        )
-    shape = (
-        own[:-1]
-        if shape is None
-        else batch_shape("dirichlet", shape, own[:-1], f"alpha of shape {own}")
-    )
+        raise ValueError("dirichlet: alpha must have an axis of concentrations (alpha.ndim >= 1), got a scalar.")
+    shape = own[:-1] if shape is None else batch_shape("dirichlet", shape, own[:-1], f"alpha of shape {own}")
     return _dirichlet(take_key("dirichlet", key), alpha, shape=(*shape, own[-1]), dtype=dtype)
 
 
@@ -476,12 +457,9 @@ def batch_shape(name: str, shape, own: tuple, whose: str) -> tuple:
         ValueError: these axes do not broadcast to `shape`.
     """
     shape = shape_of(name, shape)
-    if own and (
-        len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))
-    ):
+    if own and (len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))):
         raise ValueError(
-            f"{name}: the axes {own} of {whose} do not broadcast to shape={shape}. Give a shape "
-            f"that ends with {own}."
+            f"{name}: the axes {own} of {whose} do not broadcast to shape={shape}. Give a shape that ends with {own}."
         )
     return shape
 

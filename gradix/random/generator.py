@@ -19,18 +19,7 @@ from gradix._core.checks import trace_state_clean
 from gradix._core.operators import Array
 from gradix._core.refs import AbstractRef, ForkedKind, Ref
 from gradix._ops.random import random as _random
-from gradix.random import (
-    continuous,
-    counts,
-    discrete,
-    floats,
-    gammas,
-    integers,
-    keys,
-    permutations,
-    truncated,
-    vectors,
-)
+from gradix.random import continuous, counts, discrete, floats, gammas, integers, keys, permutations, truncated, vectors
 
 _U32 = np.dtype("uint32")
 
@@ -60,9 +49,7 @@ class _KeyAndCount(ForkedKind):
             )
         base = lax.slice_in_dim(state, 0, words)
         count = lax.slice_in_dim(state, words, words + 1)
-        key = _random.random_fold_in(
-            _random.random_wrap(base, self.impl._impl), lax.reshape(count, ())
-        )
+        key = _random.random_fold_in(_random.random_wrap(base, self.impl._impl), lax.reshape(count, ()))
         ref.write(lax.concatenate([base, lax.add(count, np.ones(1, _U32))], 0))
         return key
 
@@ -133,10 +120,7 @@ class Stateful:
             2
         """
         made = self.key((n_children,))
-        return [
-            self._of(_new_state(lax.index_in_dim(made, i, keepdims=False)))
-            for i in range(n_children)
-        ]
+        return [self._of(_new_state(lax.index_in_dim(made, i, keepdims=False))) for i in range(n_children)]
 
     @classmethod
     def _of(cls, state: Any):
@@ -212,20 +196,11 @@ def stateful_of(cls: type, made: Any, count: Any):
         ValueError: `made` is not a typed key, or `count` neither None nor a mutable integer.
     """
     if not isinstance(made, Array) or not isinstance(made.aval.dtype, dtypes.KeyType):
-        raise ValueError(
-            f"The key of a generator must be typed, as random.key(seed) gives it, got {made!r}."
-        )
+        raise ValueError(f"The key of a generator must be typed, as random.key(seed) gives it, got {made!r}.")
     if count is None:
         return cls._of(_new_state(made))  # type: ignore[attr-defined]
-    if (
-        not isinstance(count, Ref)
-        or count.dtype.kind not in "iu"
-        or count.ndim not in (0, made.ndim)
-    ):
-        raise ValueError(
-            "The count of a generator must be a mutable integer, as new_ref(0) gives it, got "
-            f"{count!r}."
-        )
+    if not isinstance(count, Ref) or count.dtype.kind not in "iu" or count.ndim not in (0, made.ndim):
+        raise ValueError(f"The count of a generator must be a mutable integer, as new_ref(0) gives it, got {count!r}.")
     return cls._of(_new_state(made, count.read()))  # type: ignore[attr-defined]
 
 
@@ -240,9 +215,7 @@ def _method(function: Callable) -> Callable:
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     draw.__signature__ = sig.replace(parameters=[own, *list(sig.parameters.values())[1:]])  # type: ignore[attr-defined]
     draw.__qualname__ = f"Generator.{function.__name__}"
-    draw.__doc__ = (
-        f"`random.{function.__name__}` with a new key for each call; it takes the other arguments."
-    )
+    draw.__doc__ = f"`random.{function.__name__}` with a new key for each call; it takes the other arguments."
     return draw
 
 

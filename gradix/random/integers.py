@@ -70,11 +70,7 @@ def randint(
     """
     if out_sharding is not None:
         return divided(randint, out_sharding, key, shape, minval, maxval, dtype)
-    dtype = (
-        dtypes.python_scalar_dtype(int)
-        if dtype is None
-        else dtypes.requested_dtype(dtype, "randint")
-    )
+    dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "randint")
     if dtype not in dtypes.INTEGER:
         raise TypeError(
             f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtype)}. Draw integers "
@@ -110,17 +106,8 @@ _counts: BoundedCache[tuple, int] = BoundedCache(4096)
 
 def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
     """Integers drawn with a typed key; those of fewer than 32 bits are drawn as int32."""
-    if (
-        type(minval) is int
-        and type(maxval) is int
-        and on_host(key)
-        and size_of(shape) <= EAGER_LIMIT
-    ):
-        if (
-            dtype.itemsize < 4
-            and size_of(shape) <= QUICK
-            or not is_frequent(_counts, (), shape, {"dtype": dtype})
-        ):
+    if type(minval) is int and type(maxval) is int and on_host(key) and size_of(shape) <= EAGER_LIMIT:
+        if dtype.itemsize < 4 and size_of(shape) <= QUICK or not is_frequent(_counts, (), shape, {"dtype": dtype}):
             return _host_randint(key, minval, maxval, shape, dtype)
         minval, maxval = [number(x, dtypes.python_scalar_dtype(int)) for x in (minval, maxval)]
         if dtype.itemsize >= 4:
@@ -130,10 +117,7 @@ def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
     if dtype.itemsize >= 4:
         return _randint(key, minval, maxval, shape=shape, dtype=dtype)
     info, wide = dtypes.iinfo(dtype), np.dtype("int32")
-    low, high = (
-        _clip(_whole(minval, wide), info.min, info.max),
-        _clip(_whole(maxval, wide), info.min, info.max + 1),
-    )
+    low, high = (_clip(_whole(minval, wide), info.min, info.max), _clip(_whole(maxval, wide), info.min, info.max + 1))
     low, high = lax.convert_element_type(low, wide), lax.convert_element_type(high, wide)
     drawn = _randint(key, low, high, shape=shape, dtype=wide)
     return lax.convert_element_type(drawn, dtype)
@@ -155,9 +139,7 @@ def _clip(x, least: int, most: int):
 def _randint(key, minval, maxval, *, shape, dtype):
     info, rank, width = dtypes.iinfo(dtype), len(shape), 8 * dtype.itemsize
     minval, maxval = _whole(minval, dtype), _whole(maxval, dtype)
-    top = lax.full(
-        (), min(int(info.max), int(dtypes.iinfo(maxval.aval.dtype).max)), maxval.aval.dtype
-    )
+    top = lax.full((), min(int(info.max), int(dtypes.iinfo(maxval.aval.dtype).max)), maxval.aval.dtype)
     beyond = lax.gt(maxval, top)
     low = raise_rank(lax.convert_element_type(_clip(minval, info.min, info.max), dtype), rank)
     high = raise_rank(lax.convert_element_type(_clip(maxval, info.min, info.max), dtype), rank)
@@ -165,9 +147,7 @@ def _randint(key, minval, maxval, *, shape, dtype):
     words = first.aval.dtype
     span = lax.convert_element_type(lax.sub(high, low), words)
     span = lax.select_n(lax.le(high, low), span, lax.full(span.aval.shape, 1, words))
-    beyond = lax.bitwise_and(
-        raise_rank(beyond, rank) if beyond.aval.ndim else beyond, lax.gt(high, low)
-    )
+    beyond = lax.bitwise_and(raise_rank(beyond, rank) if beyond.aval.ndim else beyond, lax.gt(high, low))
     span = lax.select_n(beyond, span, lax.add(span, lax.full((), 1, words)))
     # The first word counts 2ⁿ times as much as the second; 2ⁿ mod span is made of its square root.
     factor = lax.rem(lax.full((), 1 << width // 2, words), span)
@@ -189,15 +169,9 @@ def _host_randint(key, minval: int, maxval: int, shape, dtype) -> ArrayImpl:
     whose = generator_of(key)
     halves = random_split_p.host(key.host, shape=(2,), **whose)
     # Arrays have at least one axis, since NumPy warns when a scalar wraps around.
-    first, second = [
-        random_bits_p.host(halves[i, ...], bit_width=width, shape=shape or (1,), **whose)
-        for i in (0, 1)
-    ]
+    first, second = [random_bits_p.host(halves[i, ...], bit_width=width, shape=shape or (1,), **whose) for i in (0, 1)]
     if span >> width == 0:
-        modulus, factor = (
-            words.type(span),
-            words.type(((1 << width // 2) % span) ** 2 % (1 << width) % span),
-        )
+        modulus, factor = (words.type(span), words.type(((1 << width // 2) % span) ** 2 % (1 << width) % span))
         first = np.remainder(first, modulus) * factor + np.remainder(second, modulus)
         second = np.remainder(first, modulus)
     out = second.astype(drawn) + drawn.type(low)

@@ -99,11 +99,7 @@ def typed_keys(name: str, keys) -> tuple[Array, bool]:
 
 def _no_key(name: str, key) -> str:
     seed = key if isinstance(key, (int, np.integer)) else "seed"
-    what = (
-        f"the Python number {key!r}"
-        if isinstance(key, (int, float))
-        else f"{key!r} of type {type(key)}"
-    )
+    what = f"the Python number {key!r}" if isinstance(key, (int, float)) else f"{key!r} of type {type(key)}"
     return (
         f"{name} takes a random key, got {what}: unexpected PRNG key type {type(key)}. Make a key "
         f"from a seed: key = gradix.random.key({seed}), then {name}(key, ...)."
@@ -115,8 +111,7 @@ def _not_words(name: str, aval, made: dtypes.KeyType) -> str:
     wrong = (
         f"expected key_data.dtype = uint32; got dtype={dtype}"
         if aval.dtype != U32
-        else f"expected key_data.shape to end with {made.key_shape}; got shape={aval.shape} for "
-        f"impl={_impl_of(made)!r}"
+        else f"expected key_data.shape to end with {made.key_shape}; got shape={aval.shape} for impl={_impl_of(made)!r}"
     )
     other = (
         ""
@@ -176,9 +171,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     """
     if dtype is not None:
         if impl is not None:
-            raise ValueError(
-                f"key: impl and dtype exclude each other, got {impl!r} and {dtype}. Give one."
-            )
+            raise ValueError(f"key: impl and dtype exclude each other, got {impl!r} and {dtype}. Give one.")
         impl = dtype
     return _random.random_seed(_seed("key", seed), resolve_impl(impl)._impl)
 
@@ -253,8 +246,7 @@ def resolve_impl(impl) -> dtypes.KeyType:
     found = dtypes.KEYS.get(spec) if isinstance(spec, str) else getattr(spec, "key_dtype", None)
     if found is None:
         raise (ValueError if isinstance(spec, str) else TypeError)(
-            f"unrecognized PRNG implementation {spec!r}. Did you mean one of: "
-            f"{', '.join(map(repr, dtypes.KEYS))}?"
+            f"unrecognized PRNG implementation {spec!r}. Did you mean one of: {', '.join(map(repr, dtypes.KEYS))}?"
         )
     return found
 
@@ -307,9 +299,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = N
         key<fry>
     """
     if impl is not None and dtype is not None:
-        raise ValueError(
-            f"wrap_key_data: give impl or dtype, but not both, got impl={impl!r} and dtype={dtype!r}."
-        )
+        raise ValueError(f"wrap_key_data: give impl or dtype, but not both, got impl={impl!r} and dtype={dtype!r}.")
     made = resolve_impl(dtype if impl is None else impl)
     words = as_array(key_bits_array)
     if (
@@ -427,8 +417,7 @@ def _fold_data(data) -> Array:
     if type(data) is int:
         if not 0 <= data < 1 << 32:
             raise OverflowError(
-                f"Python integer {data} out of bounds for uint32: fold_in takes 32 bits of data. "
-                "Take data % 2**32."
+                f"Python integer {data} out of bounds for uint32: fold_in takes 32 bits of data. Take data % 2**32."
             )
         return scalar_array(data, U32, False)
     x: Any = data if isinstance(data, Tracer) else as_array(data)

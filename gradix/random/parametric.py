@@ -11,14 +11,7 @@ from gradix.random.keys import take_key
 
 
 def drawn(
-    draw: Callable,
-    name: str,
-    key,
-    params: tuple,
-    shape,
-    dtype,
-    kinds: frozenset = dtypes.FLOAT,
-    what: str = "float",
+    draw: Callable, name: str, key, params: tuple, shape, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float"
 ) -> Array:
     """`draw(key, *params, shape=shape, dtype=dtype)` for checked arguments.
 

@@ -104,12 +104,7 @@ def _is_sorted_at_once(key, shape) -> bool:
     """Whether `_order` applies: to several rounds on a vector, with keys that draw on their own."""
     if is_symbolic_shape(shape):
         return False
-    return (
-        len(shape) == 1
-        and _rounds(shape) > 1
-        and shape[0] < 1 << 31
-        and not draws_together(key.aval.dtype)
-    )
+    return len(shape) == 1 and _rounds(shape) > 1 and shape[0] < 1 << 31 and not draws_together(key.aval.dtype)
 
 
 @sampler
@@ -133,9 +128,7 @@ def _shuffle_openly(key, x, shape, axis: int):
 
     for i in range(3):
         key, subkey = split_keys(key, 2)
-        x = lax.cond(
-            lax.gt(size, np.float32(math.exp(i * _ROUND))), sorted_once, lambda _, x: x, subkey, x
-        )
+        x = lax.cond(lax.gt(size, np.float32(math.exp(i * _ROUND))), sorted_once, lambda _, x: x, subkey, x)
     return x
 
 
@@ -193,9 +186,7 @@ def choice(
         return lax.full(shape, 0, a.aval.dtype if a.aval.shape else dtypes.python_scalar_dtype(int))
     key = take_key("choice", key)
     if p is not None:
-        where = _weighted(
-            key, _weights(p, elements, axis), elements, shape, count, replace, mode=mode
-        )
+        where = _weighted(key, _weights(p, elements, axis), elements, shape, count, replace, mode=mode)
     elif replace:
         where = draw_integers(key, 0, elements, shape=shape, dtype=dtypes.python_scalar_dtype(int))
     else:
@@ -211,8 +202,7 @@ def _population(a) -> int:
 def _check_population(elements: int, count: int, replace: bool) -> None:
     if elements <= 0 and count:
         raise ValueError(
-            f"choice: a must be greater than 0, or have elements, to draw {count} of them, got "
-            f"{elements}."
+            f"choice: a must be greater than 0, or have elements, to draw {count} of them, got {elements}."
         )
     if not replace and count > elements:
         raise ValueError(
@@ -237,9 +227,7 @@ def _weighted(key, p, elements, shape, count, replace, *, mode):
     dtype, integer = p.aval.dtype, dtypes.python_scalar_dtype(int)
     if not replace:
         noise = draw_gumbel(key, shape=(elements,), dtype=dtype, mode=gumbel_mode(mode))
-        return lax.convert_element_type(
-            lax.reshape(lax.top_k(lax.add(noise, lax.log(p)), count)[1], shape), integer
-        )
+        return lax.convert_element_type(lax.reshape(lax.top_k(lax.add(noise, lax.log(p)), count)[1], shape), integer)
     ends = lax.cumsum(p)
     total = lax.squeeze(lax.slice_in_dim(ends, elements - 1, elements), (0,))
     u = draw_uniform(key, number(0, dtype), number(1, dtype), shape=shape, dtype=dtype)
@@ -256,6 +244,4 @@ def _first_of_permutation(key, a, elements, shape, count, axis):
     else:
         drawn = _take(a, _shuffled_numbers(key, elements), axis)
     own = a.aval.shape
-    return lax.reshape(
-        lax.slice_in_dim(drawn, 0, count, axis=axis), own[:axis] + shape + own[axis + 1 :]
-    )
+    return lax.reshape(lax.slice_in_dim(drawn, 0, count, axis=axis), own[:axis] + shape + own[axis + 1 :])

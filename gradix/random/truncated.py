@@ -13,15 +13,7 @@ from gradix._api.constraints import divided
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
 from gradix._ops.basis import broadcast_to
-from gradix.random.draws import (
-    converted,
-    float_dtype,
-    number,
-    parameter,
-    parameter_shape,
-    raise_rank,
-    sampler,
-)
+from gradix.random.draws import converted, float_dtype, number, parameter, parameter_shape, raise_rank, sampler
 from gradix.random.floats import after_minus_one, draw_uniform
 from gradix.random.gammas import is_any
 from gradix.random.keys import take_key
@@ -96,8 +88,7 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
 @sampler
 def _draw_with_tails(key, lower, upper, *, shape, dtype):
     lower, upper = [
-        broadcast_to(raise_rank(lax.convert_element_type(x, dtype), len(shape)), shape)
-        for x in (lower, upper)
+        broadcast_to(raise_rank(lax.convert_element_type(x, dtype), len(shape)), shape) for x in (lower, upper)
     ]
     start = _tail_from(dtype)
     above, below = lower >= start, upper <= -start

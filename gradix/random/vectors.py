@@ -70,8 +70,7 @@ def multivariate_normal(
     mean, cov = lax.convert_element_type(mean, common), lax.convert_element_type(cov, common)
     if method not in _METHODS:
         raise ValueError(
-            "multivariate_normal: method must be one of "
-            f"{', '.join(map(repr, _METHODS))}, got {method!r}."
+            f"multivariate_normal: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}."
         )
     _check_moments(mean.aval.shape, cov.aval.shape)
     own = lax.broadcast_shapes(mean.aval.shape[:-1], cov.aval.shape[:-2])
@@ -91,9 +90,7 @@ def multivariate_normal(
 
 def _check_moments(mean, cov) -> None:
     if not mean:
-        raise ValueError(
-            "multivariate_normal: mean must have at least one axis, got mean.ndim == 0."
-        )
+        raise ValueError("multivariate_normal: mean must have at least one axis, got mean.ndim == 0.")
     if len(cov) < 2:
         raise ValueError(
             f"multivariate_normal: cov must have at least two axes, got cov.ndim == {len(cov)}. "

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
 
-def dct(
-    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Array:
+def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete cosine transform of type 2: `2 Σₘ xₘ cos(πk(2m + 1) / 2n)`.
 
     J. Makhoul, "A fast cosine transform in one and two dimensions" (1980).
@@ -52,9 +50,7 @@ def dct(
     return _along(x, axis_of(axis, x.aval.ndim), n, norm, _forward)
 
 
-def idct(
-    x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
-) -> Array:
+def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `dct`.
 
     Args:
@@ -145,9 +141,7 @@ def _check(name: str, type: int, norm) -> None:
     if type != 2:
         raise NotImplementedError(f"{name}: only DCT type 2 is implemented, got type={type}.")
     if norm not in (None, "backward", "ortho"):
-        raise ValueError(
-            f"scipy.fft.{name}: norm={norm!r} is not implemented. Use None, 'backward' or 'ortho'."
-        )
+        raise ValueError(f"scipy.fft.{name}: norm={norm!r} is not implemented. Use None, 'backward' or 'ortho'.")
 
 
 def _operand(name: str, x):
@@ -163,9 +157,7 @@ def _along_all(name: str, x, type, s, axes, norm, *, transform):
         axes = tuple(range(x.aval.ndim - len(lengths), x.aval.ndim))
     axes = axes_of(axes, x.aval.ndim)
     if lengths is not None and len(lengths) != len(axes):
-        raise ValueError(
-            f"{name}: s and axes must have the same length, got s={s} and axes={axes}."
-        )
+        raise ValueError(f"{name}: s and axes must have the same length, got s={s} and axes={axes}.")
     for axis, n in zip(axes, lengths or [None] * len(axes)):
         x = _along(x, axis, n, norm, transform)
     return x
@@ -176,9 +168,7 @@ def _along(x, axis: int, n, norm, transform):
     have = x.aval.shape[axis]
     n = have if n is None else known_int(n, "n")
     if n < 1:
-        raise ValueError(
-            f"Cosine transforms need at least one element, got n={n} for shape {x.aval.shape}."
-        )
+        raise ValueError(f"Cosine transforms need at least one element, got n={n} for shape {x.aval.shape}.")
     x = jnp.moveaxis(x, axis, -1)[..., :n]
     x = jnp.pad(x, [(0, 0)] * (x.aval.ndim - 1) + [(0, max(n - have, 0))])
     if x.aval.dtype in COMPLEX:

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["trapezoid"]
 
 
-def trapezoid(
-    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
-) -> Array:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of a sampled function by the trapezoidal rule.
 
     Args:

@@ -51,9 +51,7 @@ class RegularGridInterpolator:
         self.grid = tuple([jnp.asarray(p) for p in points])
         shape = self.values.aval.shape
         if len(self.grid) > len(shape):
-            raise ValueError(
-                f"there are {len(self.grid)} point arrays, but values has {len(shape)} dimensions."
-            )
+            raise ValueError(f"there are {len(self.grid)} point arrays, but values has {len(shape)} dimensions.")
         for i, p in enumerate(self.grid):
             if p.aval.ndim != 1 or p.aval.shape[0] != shape[i] or not shape[i]:
                 raise ValueError(
@@ -98,21 +96,13 @@ class RegularGridInterpolator:
         if self.fill_value is not None:
             outside = _any((x < p[0]) | (x > p[-1]) for p, x in zip(self.grid, places))
             out = jnp.where(outside[spread], jnp.asarray(self.fill_value, out.aval.dtype), out)
-        return jnp.where(
-            _any(x != x for x in places)[spread], jnp.asarray(np.nan, out.aval.dtype), out
-        )
+        return jnp.where(_any(x != x for x in places)[spread], jnp.asarray(np.nan, out.aval.dtype), out)
 
     def _points(self, xi):
         if isinstance(xi, tuple):
-            return jnp.stack(
-                jnp.broadcast_arrays(*[inexact_operand("xi", jnp.asarray(x)) for x in xi]), -1
-            )
+            return jnp.stack(jnp.broadcast_arrays(*[inexact_operand("xi", jnp.asarray(x)) for x in xi]), -1)
         xi = inexact_operand("xi", jnp.asarray(xi))
-        return (
-            xi.reshape(-1, len(self.grid))
-            if xi.aval.ndim < 2 and xi.aval.size % len(self.grid) == 0
-            else xi
-        )
+        return xi.reshape(-1, len(self.grid)) if xi.aval.ndim < 2 and xi.aval.size % len(self.grid) == 0 else xi
 
 
 def _check_method(method) -> None:
@@ -144,10 +134,7 @@ def _linear(values, cells):
         for upper, (_, _, part) in zip(corner, cells):
             w = part if upper else 1 - part
             weight = w if weight is None else weight * w
-        value = (
-            values[tuple([c[upper] for upper, c in zip(corner, cells)])]
-            * weight[(..., *[None] * more)]
-        )
+        value = values[tuple([c[upper] for upper, c in zip(corner, cells)])] * weight[(..., *[None] * more)]
         total = value if total is None else total + value
     return total
 

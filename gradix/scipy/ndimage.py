@@ -24,11 +24,7 @@ _INT = np.dtype("int32")
 
 
 def map_coordinates(
-    input: ArrayLike,
-    coordinates: Sequence[ArrayLike],
-    order: int,
-    mode: str = "constant",
-    cval: ArrayLike = 0.0,
+    input: ArrayLike, coordinates: Sequence[ArrayLike], order: int, mode: str = "constant", cval: ArrayLike = 0.0
 ) -> Array:
     """The values of an array at coordinates, which may be between its elements.
 
@@ -68,20 +64,14 @@ def map_coordinates(
         )
     places = [as_operand("map_coordinates", jnp.asarray(c), i) for i, c in enumerate(coordinates)]
     if len(places) != x.aval.ndim:
-        raise ValueError(
-            f"coordinates must be a sequence of length input.ndim, but {len(places)} != {x.aval.ndim}."
-        )
+        raise ValueError(f"coordinates must be a sequence of length input.ndim, but {len(places)} != {x.aval.ndim}.")
     if not places:
         return x
     for i, c in enumerate(places):
         if c.aval.dtype in COMPLEX or c.aval.dtype == bool:
-            raise TypeError(
-                f"map_coordinates: coordinates must be real numbers, got {c.aval.dtype} for axis {i}."
-            )
+            raise TypeError(f"map_coordinates: coordinates must be real numbers, got {c.aval.dtype} for axis {i}.")
         if not x.aval.shape[i] and c.aval.size:
-            raise ValueError(
-                f"map_coordinates: axis {i} of input has no elements, got shape {x.aval.shape}."
-            )
+            raise ValueError(f"map_coordinates: axis {i} of input has no elements, got shape {x.aval.shape}.")
     places = jnp.broadcast_arrays(*places)
     if not places[0].aval.size:
         return jnp.zeros(places[0].aval.shape, x.aval.dtype)

@@ -1,11 +1,12 @@
 """A plug-in of pytest that writes each outcome to a file as it comes, so that what has run is known when time is up."""
+
 import json
 import os
 
 import pytest
 
 FILE = os.environ.get("GRADIX_TEST_OUTCOMES")
-LONGEST = 600                                                                          # characters of a reason
+LONGEST = 600  # characters of a reason
 
 
 def _write(**line):

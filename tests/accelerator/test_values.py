@@ -2,6 +2,7 @@
 
 The records are those of `tests/specs`. Products are asked for in full precision, which a GPU does not take by default.
 """
+
 import os
 from itertools import product
 
@@ -60,6 +61,7 @@ def test_values(spec):
 
     def run(given):
         return [outputs(spec, sample, xs) for (sample, _), xs in zip(pairs, given)]
+
     for (_, dtype), got, want in zip(pairs, on(PLATFORM, run, args), on_host(run, args)):
         for g, w in zip(got, want, strict=True):
             same(g, w, dtype, max(10 * spec.rtol, 2e-5))
@@ -74,16 +76,20 @@ def pullback(spec, sample, args):
         for i, x in zip(at, xs):
             full[i] = x
         return sum(abs(y * y).sum() for y in outputs(spec, sample, full) if y.dtype.kind in "fc")
+
     return gradix.grad(total, tuple(range(len(at))))(*[args[i] for i in at]) if at else ()
 
 
-@pytest.mark.parametrize("spec", [s for s in DIFFERENTIABLE if s.name not in FACTORS and "float32" in s.dtypes], ids=repr)
+@pytest.mark.parametrize(
+    "spec", [s for s in DIFFERENTIABLE if s.name not in FACTORS and "float32" in s.dtypes], ids=repr
+)
 def test_gradients(spec):
     pairs = [(sample, "float32") for sample in spec.samples[:3]]
     args = given(pairs)
 
     def run(given):
         return [pullback(spec, sample, xs) for (sample, _), xs in zip(pairs, given)]
+
     for got, want in zip(on(PLATFORM, run, args), on_host(run, args)):
         for g, w in zip(got, want, strict=True):
             same(g, w, "float32", 2e-4)
@@ -100,6 +106,7 @@ def test_vmap(spec):
 
     def run(given):
         return gradix.vmap(lambda *xs: outputs(spec, sample, xs), in_axes=axes)(*given)
+
     for g, w in zip(on(PLATFORM, run, args), on_host(run, args), strict=True):
         same(g, w, dtype, max(10 * spec.rtol, 2e-5))
 
@@ -109,7 +116,9 @@ def operands_of(sample, dtype, seed):
     return [o.make(dtype, rng) for o in sample.operands]
 
 
-@pytest.mark.parametrize("name, dtype", list(product(["cholesky", "qr", "svd", "eigh", "solve", "lu"], ["float32", "complex64"])))
+@pytest.mark.parametrize(
+    "name, dtype", list(product(["cholesky", "qr", "svd", "eigh", "solve", "lu"], ["float32", "complex64"]))
+)
 def test_factorizations(name, dtype):
     """The factors multiply to the matrix, alone and in a batch."""
     rng = np.random.default_rng(0)
@@ -136,6 +145,7 @@ def test_factorizations(name, dtype):
             return square @ linalg.solve(square, a), a
         p, low, up = gradix.scipy.linalg.lu(a[0])
         return p @ low @ up, a[0]
+
     for args in ([a, square], [a[:1], square[:1]]):
         got, want = on(PLATFORM, rebuilt, args)
         same(got, want, dtype, 1e-4)

@@ -1,4 +1,5 @@
 """`abstracted_axes`: names for axes, which promise equal sizes and change no result."""
+
 import numpy as np
 import pytest
 
@@ -10,7 +11,9 @@ def dot(x, y):
     return (x * y).sum()
 
 
-@pytest.mark.parametrize("axes", [("n",), {0: "n"}, ({0: "n"}, {0: "n"}), (("n",), {-1: "n"}), ({0: "n"}, None), {}, None])
+@pytest.mark.parametrize(
+    "axes", [("n",), {0: "n"}, ({0: "n"}, {0: "n"}), (("n",), {-1: "n"}), ({0: "n"}, None), {}, None]
+)
 def test_the_result_is_the_same_and_each_size_has_its_program(axes):
     f = gradix.jit(dot, abstracted_axes=axes)
     for n in (3, 4, 3, 5, 4):
@@ -22,7 +25,9 @@ def test_axes_of_one_name_must_agree():
     f = gradix.jit(lambda x, y: x.sum() + y.sum(), abstracted_axes=({0: "n"}, {1: "n"}))
     assert f(jnp.ones(3), jnp.ones((2, 3))) == 9
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"'n' to axes of different sizes: 3, axis 0 of args\[0\], and 4, axis 1 of args\[1\]"):
+        with pytest.raises(
+            ValueError, match=r"'n' to axes of different sizes: 3, axis 0 of args\[0\], and 4, axis 1 of args\[1\]"
+        ):
             f(jnp.ones(3), jnp.ones((2, 4)))
     with pytest.raises(ValueError, match="different sizes"):
         f.lower(jnp.ones(3), gradix.ShapeDtypeStruct((2, 4), jnp.float32))
@@ -34,12 +39,13 @@ def test_trees_statics_and_keywords():
     @gradix.jit
     def plain(p, n, k=1.0):
         return p["w"].sum() * n * k
+
     axes = {"w": ("rows", "columns"), "b": {0: "columns"}}, None
     f = gradix.jit(lambda p, n, k=1.0: plain(p, n, k), static_argnums=1, abstracted_axes=axes)
     assert f({"w": jnp.ones((2, 3)), "b": jnp.ones(3)}, 2, k=jnp.ones(())) == 12
     with pytest.raises(ValueError, match=r"'columns' .*args\[0\]\['b'\], and 3, axis 1 of args\[0\]\['w'\]"):
         f({"w": jnp.ones((2, 3)), "b": jnp.ones(2)}, 2)
-    g = gradix.jit(lambda p: p[1] + p[2], abstracted_axes=("n",))        # a dict with numbers as keys, and None, as arguments
+    g = gradix.jit(lambda p: p[1] + p[2], abstracted_axes=("n",))  # a dict with numbers as keys, and None, as arguments
     assert g({1: jnp.ones(2), 2: np.ones(2), 3: None})[0] == 2
 
 
@@ -59,5 +65,6 @@ def test_as_a_decorator_and_under_transformations():
     @gradix.jit(abstracted_axes={0: "n"})
     def f(x, y):
         return (x * y).sum()
+
     np.testing.assert_array_equal(gradix.grad(f)(jnp.ones(3), jnp.arange(3.0)), [0, 1, 2])
     np.testing.assert_array_equal(gradix.vmap(f)(jnp.ones((2, 3)), jnp.ones((2, 3))), [3, 3])

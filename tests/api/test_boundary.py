@@ -1,4 +1,5 @@
 """The boundary of transformations: kinds of leaves are rows of a table, and one class makes functions of lists."""
+
 import ast
 from pathlib import Path
 

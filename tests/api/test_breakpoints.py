@@ -1,4 +1,5 @@
 """`debug.breakpoint`: the commands of the debugger, and what it sees from inside of compiled code."""
+
 import io
 
 import numpy as np
@@ -28,6 +29,7 @@ def nested(streams):
     def outer(x):
         local, word = {"of": [x + 1, "two"]}, "text"
         return inner(local["of"][0]) if word else None
+
     return outer
 
 
@@ -42,7 +44,7 @@ def test_values_of_the_functions_that_led_there(transform):
     assert "{'of': [Array(3., dtype=float32), 'two']}" in lines and "'text'" in lines
     assert "->          return inner(local[" in text or "->      return inner(local[" in text
     assert "At bottommost frame." in lines
-    trace = lines[lines.index("Traceback:"):]
+    trace = lines[lines.index("Traceback:") :]
     assert "outer" in trace[-4] and "inner" in trace[-2] and trace[-1].strip() == "debug.breakpoint(**streams)"
 
 
@@ -51,7 +53,9 @@ def test_commands_are_explained_and_all_variables_listed():
     text = "\n".join(lines)
     for name in ("p", "pp", "locals", "list", "where", "up", "down", "continue", "quit"):
         assert name in text.split()
-    assert "p expression: show the value of an expression." in lines and any(x.startswith("b = Array(9.") for x in lines)
+    assert "p expression: show the value of an expression." in lines and any(
+        x.startswith("b = Array(9.") for x in lines
+    )
     assert any(x.startswith("->") and "debug.breakpoint" in x for x in lines)
 
 
@@ -71,15 +75,21 @@ def test_number_and_choice_of_frames():
 
 
 def test_examples_turns_and_branches():
-    result, lines = stops(["p b", "c", "p b", "c"], lambda streams: gradix.jit(gradix.vmap(nested(streams))), jnp.arange(2.0))
+    result, lines = stops(
+        ["p b", "c", "p b", "c"], lambda streams: gradix.jit(gradix.vmap(nested(streams))), jnp.arange(2.0)
+    )
     assert [x for x in lines if x.startswith("Array")] == ["Array(3., dtype=float32)", "Array(6., dtype=float32)"]
     assert np.array_equal(result, [4, 7])
 
     def loop(streams):
         def body(carry, x):
-            carry = lax.cond(x > 1, lambda c: (debug.breakpoint(**streams, ordered=True), c * 2)[1], lambda c: c, carry + x)
+            carry = lax.cond(
+                x > 1, lambda c: (debug.breakpoint(**streams, ordered=True), c * 2)[1], lambda c: c, carry + x
+            )
             return carry, x
+
         return gradix.jit(lambda xs: lax.scan(body, 0.0, xs)[0])
+
     result, lines = stops(["p c", "c", "p c", "c"], loop, jnp.arange(4.0))
     assert [x for x in lines if x.startswith("Array")] == ["Array(3., dtype=float32)", "Array(9., dtype=float32)"]
     assert result == 18
@@ -95,7 +105,9 @@ def test_tokens_place_the_breakpoint():
         def g(x, used=True):
             y = debug.breakpoint(**streams, token=x * 2)
             return (y if used else x) * 3
+
         return g
+
     result, lines = stops(["p x", "c"], lambda s: gradix.jit(f(s)), F(3))
     assert result == 18 and lines[0] == "Array(3., dtype=float32)"
     assert stops(["c"], lambda s: gradix.jit(gradix.grad(f(s))), F(3))[0] == 6
@@ -114,9 +126,13 @@ def test_values_that_are_no_pytrees_and_tracers_that_are_dead():
             kept.append(x)
             debug.breakpoint(**streams)
             return x + len(unsorted) + (leaked is None)
+
         return g
+
     gradix.jit(lambda x: kept.append(x) or x)(1.0)
-    result, lines = stops(["p sorted(map(str, unsorted))", "p type(leaked).__name__", "p x", "c"], lambda s: gradix.jit(f(s)), F(1))
+    result, lines = stops(
+        ["p sorted(map(str, unsorted))", "p type(leaked).__name__", "p x", "c"], lambda s: gradix.jit(f(s)), F(1)
+    )
     assert result == 3 and lines[:3] == ["['1', 'a']", "'StagingTracer'", "Array(1., dtype=float32)"]
 
 

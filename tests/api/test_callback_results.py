@@ -1,4 +1,5 @@
 """What Python functions called from programs may return."""
+
 import numpy as np
 import pytest
 
@@ -50,10 +51,12 @@ def test_callbacks_have_no_transpose():
 
 def test_exceptions_of_callbacks_are_logged_where_gradix_stands_for_jax(caplog, monkeypatch):
     from gradix._api import callbacks
+
     monkeypatch.setattr(callbacks.told, "as_runtime_errors", True)
 
     def fails(x):
         raise KeyError("inside")
+
     with pytest.raises(RuntimeError, match="inside"):
         gradix.block_until_ready(gradix.jit(lambda x: gradix.pure_callback(fails, x, x))(1.0))
     assert "jax.pure_callback failed" in caplog.text and "KeyError" in caplog.text

@@ -1,4 +1,5 @@
 """Arguments of checked functions that are no arrays."""
+
 import gradix
 import gradix.numpy as jnp
 from gradix.experimental import checkify

@@ -1,4 +1,5 @@
 """The checks that options ask for, around every kind of signature of a jitted function: they combine with its options."""
+
 import numpy as np
 import pytest
 
@@ -9,8 +10,13 @@ from gradix._base import config
 from gradix.errors import KeyReuseError
 
 DEVICE = gradix.devices()[0]
-OPTIONS = {"plain": {}, "check": {"check": "index"}, "donated": {"donate_argnums": 0}, "on a device": {"device": DEVICE},
-           "of open sizes": {"symbolic": "n"}}
+OPTIONS = {
+    "plain": {},
+    "check": {"check": "index"},
+    "donated": {"donate_argnums": 0},
+    "on a device": {"device": DEVICE},
+    "of open sizes": {"symbolic": "n"},
+}
 
 
 def given(x, name):

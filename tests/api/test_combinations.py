@@ -1,4 +1,5 @@
 """The options of `jit` together: each works with every other, or is refused for a reason that docs/compilation.md gives."""
+
 import itertools
 
 import numpy as np
@@ -10,18 +11,30 @@ from gradix.errors import ConcretizationTypeError, TracerBoolConversionError
 from gradix.sharding import Mesh, NamedSharding, PartitionSpec
 
 OPTIONS = ("check", "specialize", "symbolic", "static", "donate", "refs", "device", "shardings")
-SETS = [s for n in (1, 2, len(OPTIONS) - 1) for s in itertools.combinations(OPTIONS, n) if not {"device", "shardings"} <= {*s}]
-ALL = [s for n in range(len(OPTIONS) + 1) for s in itertools.combinations(OPTIONS, n) if not {"device", "shardings"} <= {*s}]
+SETS = [
+    s
+    for n in (1, 2, len(OPTIONS) - 1)
+    for s in itertools.combinations(OPTIONS, n)
+    if not {"device", "shardings"} <= {*s}
+]
+ALL = [
+    s
+    for n in range(len(OPTIONS) + 1)
+    for s in itertools.combinations(OPTIONS, n)
+    if not {"device", "shardings"} <= {*s}
+]
 
 
 def made(chosen: tuple):
     """A function with these options: `f(x, factor[, ref])` is log(x) * factor; the ref counts the calls."""
+
     def f(x, factor, *refs):
         for ref in refs:
             ref[...] += 1
         if "specialize" in chosen and x.sum() > 1e6:
             return x
         return jnp.log(x) * factor
+
     options = {}
     if "check" in chosen:
         options["check"] = "nan"
@@ -58,10 +71,16 @@ def together(chosen: tuple) -> None:
             f(-x, 2, *extra)
     assert float(ref[...]) == count, "a call that fails writes nothing"
     x = jnp.arange(1.0, 5) + 0
-    inside = {"jit": lambda x: gradix.jit(lambda x: f(x, 2, *extra))(x), "vmap": lambda x: gradix.vmap(lambda x: f(x, 2, *extra))(x[None])[0]}
+    inside = {
+        "jit": lambda x: gradix.jit(lambda x: f(x, 2, *extra))(x),
+        "vmap": lambda x: gradix.vmap(lambda x: f(x, 2, *extra))(x[None])[0],
+    }
     for name, call in inside.items():
         if "specialize" in chosen:
-            with pytest.raises((ConcretizationTypeError, TracerBoolConversionError), match="pass specialize=True to the outermost|Under vmap"):
+            with pytest.raises(
+                (ConcretizationTypeError, TracerBoolConversionError),
+                match="pass specialize=True to the outermost|Under vmap",
+            ):
                 call(x)
         else:
             np.testing.assert_allclose(call(x), want, rtol=1e-6, err_msg=f"{chosen} in {name}")
@@ -69,7 +88,9 @@ def together(chosen: tuple) -> None:
             if "check" in chosen and not has_ref:
                 with pytest.raises(FloatingPointError, match="log"):
                     call(-x)
-    np.testing.assert_allclose(gradix.grad(lambda x: f(x, 2, *extra).sum())(x), 2 / np.arange(1, 5), rtol=1e-6, err_msg=f"{chosen} in grad")
+    np.testing.assert_allclose(
+        gradix.grad(lambda x: f(x, 2, *extra).sum())(x), 2 / np.arange(1, 5), rtol=1e-6, err_msg=f"{chosen} in grad"
+    )
     count += has_ref
     assert float(ref[...]) == count
     if "specialize" not in chosen:

@@ -1,4 +1,5 @@
 """Functions that promise a copy: it has memory of its own under every transformation, also when the original is donated."""
+
 import copy
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Copies that outlive the array they are made of, and constructors that give a new array each time."""
+
 import numpy as np
 import pytest
 
@@ -9,8 +10,16 @@ N = len(gx.devices())
 give_up = gx.jit(lambda a: a + 1, donate_argnums=0)
 
 
-@pytest.mark.parametrize("copy", [jnp.copy, jnp.array, lambda x: jnp.asarray(x, copy=True), lambda x: x.copy(),
-                                  lambda x: gx.device_put(x, may_alias=False)])
+@pytest.mark.parametrize(
+    "copy",
+    [
+        jnp.copy,
+        jnp.array,
+        lambda x: jnp.asarray(x, copy=True),
+        lambda x: x.copy(),
+        lambda x: gx.device_put(x, may_alias=False),
+    ],
+)
 @pytest.mark.parametrize("size", [3, 10_000])
 def test_a_donated_copy_leaves_the_original(copy, size):
     for x in (gx.jit(lambda: jnp.arange(size) * 1.0)(), jnp.arange(size) * 1.0):
@@ -30,8 +39,13 @@ def test_a_copy_lies_where_the_original_does():
 
 
 def test_each_scalar_made_is_a_new_array():
-    for make in (lambda: jnp.zeros(()), lambda: jnp.ones(()), lambda: jnp.empty(()), lambda: jnp.full((), 2.0),
-                 lambda: jnp.array(1.5)):
+    for make in (
+        lambda: jnp.zeros(()),
+        lambda: jnp.ones(()),
+        lambda: jnp.empty(()),
+        lambda: jnp.full((), 2.0),
+        lambda: jnp.array(1.5),
+    ):
         first, second = make(), make()
         assert first is not second and first == second
         first.delete()

@@ -1,4 +1,5 @@
 """custom_vmap and sequential_vmap, alone and under every other transformation."""
+
 import numpy as np
 import pytest
 
@@ -27,6 +28,7 @@ def marked():
     def rule(axis_size, in_batched, x, y):
         calls.append((axis_size, in_batched, x.shape, y.shape))
         return jnp.sin(x) * y + 100.0, True
+
     return f, calls
 
 
@@ -42,6 +44,7 @@ def test_keywords_defaults_and_methods():
     @custom_vmap
     def f(x, scale=3.0):
         return x * scale
+
     f.def_vmap(lambda n, batched, x, scale: (x * scale + 1, True))
     same(gradix.vmap(f)(X), X * 3 + 1)
     same(gradix.vmap(lambda x: f(x, scale=2.0))(X), X * 2 + 1)
@@ -58,6 +61,7 @@ def test_trees_and_results_that_are_not_batched():
     def rule(n, in_batched, d):
         seen.append(in_batched)
         return {"x": d["x"] * d["y"], "y": d["y"]}, {"x": True, "y": False}
+
     out = gradix.vmap(f, ({"x": 0, "y": None},), {"x": 0, "y": None})({"x": X, "y": 2.0})
     same(out["x"], 2 * X)
     same(out["y"], 2.0)
@@ -82,11 +86,14 @@ def test_derivatives_use_the_function_and_under_vmap_the_rule(wrap):
     @custom_vmap
     def f(x, y):
         return jnp.sin(x) * y
-    f.def_vmap(lambda n, batched, x, y: (jnp.sin(x) * y * 10.0, True))        # ten times: its use is seen
+
+    f.def_vmap(lambda n, batched, x, y: (jnp.sin(x) * y * 10.0, True))  # ten times: its use is seen
     x, y = jnp.asarray(X), jnp.asarray(Y)
     same(wrap(gradix.grad(f))(x[0], y[0]), np.cos(X[0]) * Y[0])
-    same(wrap(gradix.jvp)(f, (x[0], y[0]), (1.0, 0.0))[1] if wrap is not gradix.jit else np.cos(X[0]) * Y[0],
-         np.cos(X[0]) * Y[0])
+    same(
+        wrap(gradix.jvp)(f, (x[0], y[0]), (1.0, 0.0))[1] if wrap is not gradix.jit else np.cos(X[0]) * Y[0],
+        np.cos(X[0]) * Y[0],
+    )
     each = gradix.vmap(gradix.grad(f, (0, 1)))
     for got, want in zip(wrap(each)(x, y), (10 * np.cos(X) * Y, 10 * np.sin(X))):
         same(got, want)
@@ -105,6 +112,7 @@ def test_second_derivatives():
     @custom_vmap
     def f(x):
         return jnp.sin(x)
+
     f.def_vmap(lambda n, batched, x: (10 * jnp.sin(x), True))
     x = jnp.asarray(X)
     same(gradix.grad(gradix.grad(f))(0.5), -np.sin(0.5))
@@ -120,8 +128,7 @@ def test_inside_custom_vjp():
         return jnp.sin(x) * y
 
     f.def_vmap(lambda n, batched, xs, ys: (jnp.cos(xs) * ys, True))
-    f.defvjp(lambda x, y: (f(x, y), (jnp.cos(x), jnp.sin(x), y)),
-             lambda res, ct: (res[0] * ct * res[2], res[1] * ct))
+    f.defvjp(lambda x, y: (f(x, y), (jnp.cos(x), jnp.sin(x), y)), lambda res, ct: (res[0] * ct * res[2], res[1] * ct))
     same(gradix.vmap(f)(jnp.zeros(3), jnp.ones(3)), np.ones(3))
     same(gradix.jit(gradix.vmap(f))(jnp.zeros(3), jnp.ones(3)), np.ones(3))
     same(gradix.grad(f)(0.0, 1.0), 1.0)
@@ -138,6 +145,7 @@ def test_sequential(capsys):
     def f(x, y):
         gradix.debug.print("{}", x, ordered=True)
         return {"sum": x + y}
+
     same(gradix.vmap(f, (0, None))(jnp.arange(3), 10)["sum"], [10, 11, 12])
     assert capsys.readouterr().out == "0\n1\n2\n"
     g = sequential_vmap(lambda x: jnp.sin(x) * x)
@@ -155,7 +163,11 @@ def with_rule(rule):
 WRONG = {
     "no rule": (AttributeError, "No batching rule defined", lambda: custom_vmap(lambda x: x)(1.0)),
     "three results": (ValueError, "must return a pair.*tuple of length 3", with_rule(lambda n, b, x: (x, x, True))),
-    "structure": (ValueError, "must return results in the structure", with_rule(lambda n, b, x: ((x, x), (True, True)))),
+    "structure": (
+        ValueError,
+        "must return results in the structure",
+        with_rule(lambda n, b, x: ((x, x), (True, True))),
+    ),
     "specification": (ValueError, "do not match", with_rule(lambda n, b, x: (x, (True, True)))),
     "flag": (ValueError, "True or False; at out_batched it returned 0", with_rule(lambda n, b, x: (x, 0))),
     "shape": (ValueError, r"'float32\[3\]'\], but returned \['float32\[\]'\]", with_rule(lambda n, b, x: (x[0], True))),
@@ -175,6 +187,7 @@ def test_what_the_function_closes_over_cannot_be_mapped():
         f = custom_vmap(lambda y: x * y)
         f.def_vmap(lambda n, b, y: (y, True))
         return f(x)
+
     with pytest.raises(ValueError, match="closes over a value that vmap maps"):
         gradix.vmap(outer)(X)
 

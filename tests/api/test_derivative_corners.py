@@ -1,4 +1,5 @@
 """Derivatives where rules, types and structures are unusual."""
+
 import numpy as np
 import pytest
 
@@ -46,12 +47,14 @@ def test_jacobians_in_64_bits():
         a, b = jnp.arange(1.0, 4), jnp.ones(2)
 
         def f(a, b):
-            return (a ** 2).sum() * b
+            return (a**2).sum() * b
 
         for transform in (gradix.jacfwd, gradix.jacrev, gradix.hessian):
             want = transform(f, argnums=(0, 1))(a, b)
             got = gradix.jit(transform(f, argnums=(0, 1)))(a, b)
-            assert all(gradix.tree.leaves(gradix.tree.map(lambda g, w: g.dtype == w.dtype and np.allclose(g, w), got, want)))
+            assert all(
+                gradix.tree.leaves(gradix.tree.map(lambda g, w: g.dtype == w.dtype and np.allclose(g, w), got, want))
+            )
 
 
 def test_what_all_branches_hand_on_is_not_mapped():

@@ -1,4 +1,5 @@
 """Devices, device_put and device_get, shardings on one device, partition specs."""
+
 import pickle
 
 import numpy as np
@@ -30,11 +31,14 @@ def test_device_put():
     assert jnp.ones(3, device=device).committed
 
 
-@pytest.mark.parametrize("call, error, message", [
-    (lambda: gradix.device_put(1.0, 3), ValueError, "got 3 of type int"),
-    (lambda: gradix.device_put({"a": 1.0}, {"b": None}), ValueError, "tree prefix"),
-    (lambda: gradix.device_put("text"), TypeError, "not a valid JAX type"),
-])
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: gradix.device_put(1.0, 3), ValueError, "got 3 of type int"),
+        (lambda: gradix.device_put({"a": 1.0}, {"b": None}), ValueError, "tree prefix"),
+        (lambda: gradix.device_put("text"), TypeError, "not a valid JAX type"),
+    ],
+)
 def test_device_put_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -45,8 +49,10 @@ def test_device_get_leaves_traced_values_traced(transform):
     def squares(x):
         return gradix.device_get({"x": x})["x"] * x
 
-    assert np.array_equal(transform(squares)(jnp.float32(3) if transform is not gradix.vmap else jnp.full(2, 3.0)),
-                          6 if transform is gradix.grad else np.full(2, 9.0) if transform is gradix.vmap else 9)
+    assert np.array_equal(
+        transform(squares)(jnp.float32(3) if transform is not gradix.vmap else jnp.full(2, 3.0)),
+        6 if transform is gradix.grad else np.full(2, 9.0) if transform is gradix.vmap else 9,
+    )
 
 
 def test_device_get_and_waiting():
@@ -64,7 +70,7 @@ def test_live_arrays():
 
 def test_members_of_arrays():
     x = jnp.ones((2, 3))
-    shard, = x.addressable_shards
+    (shard,) = x.addressable_shards
     assert shard.index == (slice(None),) * 2 and shard.data.shape == (2, 3)
     assert x.is_fully_addressable and x.is_fully_replicated and x.addressable_data(0).shape == (2, 3)
     assert x.device == gradix.devices()[0] and isinstance(x.device, gradix.Device)

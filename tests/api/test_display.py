@@ -1,4 +1,5 @@
 """What arrays, programs, functions, meshes and trees show in notebooks."""
+
 from html.parser import HTMLParser
 
 import numpy as np
@@ -40,19 +41,23 @@ def page(x) -> Balanced:
     return parser
 
 
-@pytest.mark.parametrize(("x", "words"), [
-    (jnp.arange(6.0).reshape(2, 3), ["float32[2,3]", "24 B", "min 0", "mean 2.5", "max 5"]),
-    (jnp.array([1, np.nan, np.inf]), ["1 NaN", "1 infinite", "min 1"]),
-    (jnp.array([np.nan]), ["1 NaN"]),
-    (jnp.array([True, False]), ["1 of 2 true"]),
-    (jnp.array([3 + 4j]), ["absolute values", "max 5"]),
-    (jnp.ones((0, 2)), ["float32[0,2]", "0 B"]),
-    (jnp.int32(7), ["int32[]", "4 B", "min 7"]),
-    (jnp.ones((300, 300), "bfloat16"), ["bfloat16[300,300]", "175.8 KiB", "max 1"]),
-    (jnp.full(3, 3e38), ["max 3e+38"]),
-    (gradix.random.key(0), ["key<fry>[]"]),
-    (jnp.zeros((1 << 22) + 7, "int8"), ["of every 2th element"]),
-], ids=lambda v: "")
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (jnp.arange(6.0).reshape(2, 3), ["float32[2,3]", "24 B", "min 0", "mean 2.5", "max 5"]),
+        (jnp.array([1, np.nan, np.inf]), ["1 NaN", "1 infinite", "min 1"]),
+        (jnp.array([np.nan]), ["1 NaN"]),
+        (jnp.array([True, False]), ["1 of 2 true"]),
+        (jnp.array([3 + 4j]), ["absolute values", "max 5"]),
+        (jnp.ones((0, 2)), ["float32[0,2]", "0 B"]),
+        (jnp.int32(7), ["int32[]", "4 B", "min 7"]),
+        (jnp.ones((300, 300), "bfloat16"), ["bfloat16[300,300]", "175.8 KiB", "max 1"]),
+        (jnp.full(3, 3e38), ["max 3e+38"]),
+        (gradix.random.key(0), ["key<fry>[]"]),
+        (jnp.zeros((1 << 22) + 7, "int8"), ["of every 2th element"]),
+    ],
+    ids=lambda v: "",
+)
 def test_arrays(x, words):
     text = page(x).text
     for word in words:
@@ -76,6 +81,7 @@ def test_a_histogram_is_drawn_for_different_numbers():
 def test_programs_fold_and_have_lines():
     def f(x):
         return lax.scan(lambda c, v: (c * v, lax.cond(c > 0, jnp.sin, jnp.cos, v)), 1.0, x)
+
     parts = page(gradix.make_jaxpr(f)(jnp.ones(3)))
     assert parts.text.count("scan") and "cond" in parts.text and "sin" in parts.text
     line = f.__code__.co_firstlineno + 1
@@ -105,7 +111,9 @@ def test_meshes_and_shardings():
 
 
 def test_summaries_of_trees():
-    s = gradix.tree.summary({"w": jnp.ones((1000, 250)), "b": np.zeros(3, "f8"), "n": "x", "s": gradix.ShapeDtypeStruct((2,), "int8")})
+    s = gradix.tree.summary(
+        {"w": jnp.ones((1000, 250)), "b": np.zeros(3, "f8"), "n": "x", "s": gradix.ShapeDtypeStruct((2,), "int8")}
+    )
     assert s.nbytes == 1_000_000 + 24 + 2 and s.size == 250_000 + 3 + 2
     assert str(s).splitlines()[-1] == "4 leaves, 250,005 elements, 1.000 MB"
     assert "['w']" in page(s).text and repr(s) == str(s)

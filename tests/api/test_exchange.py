@@ -1,4 +1,5 @@
 """Arrays from other libraries, and pytrees as vectors."""
+
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ def test_from_dlpack(dtype):
     got = dlpack.from_dlpack(x)
     assert got.dtype == dtype and dlpack.is_supported_dtype(dtype)
     np.testing.assert_array_equal(got, x)
-    x[0, 0] = 1                     # the array is not changed with its source
+    x[0, 0] = 1  # the array is not changed with its source
     assert not np.asarray(got)[0, 0]
 
 

@@ -1,4 +1,5 @@
 """What is said of traces and compilations: explain, the warning at the third retrace, the lines of log."""
+
 import io
 import logging
 import os
@@ -33,6 +34,7 @@ def sizes(f, *sizes):
 
 # -- explain --------------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.x32
 def test_events_in_order_with_reasons_and_places():
     f = gradix.jit(lambda x: x * 2)
@@ -41,8 +43,11 @@ def test_events_in_order_with_reasons_and_places():
         f(np.arange(3))
     assert [e.kind for e in seen.events] == ["trace", "compile"] * 3
     traces = [e for e in seen.events if e.kind == "trace"]
-    assert [e.why for e in traces] == ["never traced before", "argument x: float32[3] -> float32[4]",
-                                       "argument x: float32[3] -> int32[3]"]
+    assert [e.why for e in traces] == [
+        "never traced before",
+        "argument x: float32[3] -> float32[4]",
+        "argument x: float32[3] -> int32[3]",
+    ]
     assert all("test_explain.py:" in e.place and e.seconds > 0 and e.function == "<lambda>" for e in seen.events)
     assert seen.hits == {"<lambda>": 2} and seen.count("trace") == 3
     assert "the disk cache is off" in seen.events[1].why
@@ -53,6 +58,7 @@ def test_what_is_printed():
     @gradix.jit
     def area(x):
         return x * x
+
     out = io.StringIO()
     with gradix.debug.explain(file=out) as seen:
         sizes(area, 1, 1, 2)
@@ -83,12 +89,14 @@ def test_inner_functions_are_told_apart():
     @gradix.jit
     def outer(x):
         return inner(x) * inner(x)
+
     with gradix.debug.explain(show=False) as seen:
         outer(1.0)
     assert [(e.kind, e.function) for e in seen.events] == [("trace", "inner"), ("trace", "outer"), ("compile", "outer")]
 
 
 # -- the warning ----------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.x32
 def test_the_third_retrace_warns_once_and_names_the_argument(warned):
@@ -99,16 +107,24 @@ def test_the_third_retrace_warns_once_and_names_the_argument(warned):
     (one,) = warned
     text = str(one.message)
     assert one.category is RetraceWarning and one.filename == __file__
-    for part in ("traced 4 times", "argument x: float32[1] -> float32[2]", "argument x: float32[3] -> float32[4]",
-                 "pad to the next power", "'gradix_retrace_warning', 0"):
+    for part in (
+        "traced 4 times",
+        "argument x: float32[1] -> float32[2]",
+        "argument x: float32[3] -> float32[4]",
+        "pad to the next power",
+        "'gradix_retrace_warning', 0",
+    ):
         assert part in text, part
 
 
-@pytest.mark.parametrize("calls, advice", [
-    (lambda f: [f(1.0, n) for n in range(5)], "not as a static argument"),
-    (lambda f: [f({str(i): 1.0 for i in range(n)}) for n in range(1, 6)], "same structure"),
-    (lambda f: [f(x) for x in (jnp.ones(()), 1.0, 1, jnp.int32(1), jnp.ones(2))], "give Python numbers a dtype"),
-])
+@pytest.mark.parametrize(
+    "calls, advice",
+    [
+        (lambda f: [f(1.0, n) for n in range(5)], "not as a static argument"),
+        (lambda f: [f({str(i): 1.0 for i in range(n)}) for n in range(1, 6)], "same structure"),
+        (lambda f: [f(x) for x in (jnp.ones(()), 1.0, 1, jnp.int32(1), jnp.ones(2))], "give Python numbers a dtype"),
+    ],
+)
 def test_advice_fits_the_cause(calls, advice, warned):
     calls(gradix.jit(lambda x, n=0: x, static_argnames="n"))
     assert len(warned) == 1 and advice in str(warned[0].message)
@@ -116,11 +132,11 @@ def test_advice_fits_the_cause(calls, advice, warned):
 
 def test_what_is_no_fault_does_not_warn(warned):
     layer = gradix.jit(lambda x: x * 2)
-    gradix.jit(lambda *xs: [layer(x) for x in xs])(*[jnp.ones(n) for n in range(1, 8)])     # one program, many sizes
+    gradix.jit(lambda *xs: [layer(x) for x in xs])(*[jnp.ones(n) for n in range(1, 8)])  # one program, many sizes
     for n in range(1, 8):
-        gradix.random.uniform(gradix.random.key(0), (n,))                                   # compiled inside the package
+        gradix.random.uniform(gradix.random.key(0), (n,))  # compiled inside the package
         gradix.nn.softmax(jnp.ones(n))
-        gradix.jit(lambda x: x)(jnp.ones(n))                                                # seven functions
+        gradix.jit(lambda x: x)(jnp.ones(n))  # seven functions
     assert warned == []
 
 
@@ -146,15 +162,19 @@ def test_the_warning_as_an_error_leaves_the_function_usable(warned):
 
 # -- the log --------------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.x32
 def test_log_compiles(caplog):
     @gradix.jit
     def scaled(x):
         return x * 3
+
     with caplog.at_level(logging.WARNING), gradix.log_compiles():
         sizes(scaled, 2, 2, 3)
     assert len(caplog.messages) == 6
-    assert "Finished tracing scaled for jit in" in caplog.messages[0] and "float32[2] -> float32[3]" in caplog.messages[3]
+    assert (
+        "Finished tracing scaled for jit in" in caplog.messages[0] and "float32[2] -> float32[3]" in caplog.messages[3]
+    )
     assert "Finished jaxpr to MLIR module conversion jit(scaled)" in caplog.messages[1]
     assert "Compiling jit(scaled)" in caplog.messages[2]
     caplog.clear()
@@ -172,7 +192,7 @@ def test_explain_cache_misses(caplog):
     assert "argument x: float32[2] -> float32[3]" in second
 
 
-MANY = '''
+MANY = """
 import sys, warnings
 {first}
 import gradix.numpy as jnp
@@ -187,12 +207,16 @@ for i in range(30):
     f = one(i)
     for n in range(1, 6):
         f.lower(jnp.ones(n))
-'''
+"""
 
 
 def run_many(first: str, *options: str) -> str:
-    done = subprocess.run([sys.executable, *options, "-c", MANY.format(first=first)], capture_output=True, text=True,
-                          env={**os.environ, "GRADIX_RETRACE_WARNING": "3"})
+    done = subprocess.run(
+        [sys.executable, *options, "-c", MANY.format(first=first)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GRADIX_RETRACE_WARNING": "3"},
+    )
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -207,4 +231,7 @@ def test_many_functions_are_told_of_in_a_line_each_and_summed_up():
 def test_in_place_of_jax_the_log_tells_and_warnings_never():
     told = run_many("import gradix; gradix.install_as_jax(); import jax", "-W", "error")
     assert "RetraceWarning" not in told and told.count("What differed") == 3
-    assert run_many("import gradix, logging; gradix.install_as_jax(); logging.getLogger('gradix').setLevel(logging.ERROR)") == ""
+    assert (
+        run_many("import gradix, logging; gradix.install_as_jax(); logging.getLogger('gradix').setLevel(logging.ERROR)")
+        == ""
+    )

@@ -1,4 +1,5 @@
 """Primitives made by libraries: gradix.extend.core and gradix.interpreters."""
+
 import numpy as np
 import pytest
 
@@ -99,7 +100,7 @@ def test_bilinear_and_broadcasting():
 
 def test_partial_derivatives():
     p = Primitive("power")
-    p.def_impl(lambda x, n: x ** n)
+    p.def_impl(lambda x, n: x**n)
     p.def_abstract_eval(lambda x, n: x)
     ad.defjvp(p, lambda t, x, n: t * n * p.bind(x, n - 1), None)
     assert float(gradix.grad(p.bind)(2.0, 3.0)) == 12.0
@@ -163,6 +164,7 @@ def test_questions():
 
 # -- lowerings that build MLIR ----------------------------------------------------------------------------------------
 
+
 def mlir_primitive(rule, multiple_results=False, abstract=lambda x: x):
     p = Primitive("built")
     p.multiple_results = multiple_results
@@ -192,7 +194,9 @@ def test_what_the_context_tells():
     def rule(ctx, x, *, factor):
         seen.append((ctx.avals_in, ctx.avals_out, ctx.primitive, ctx.module_context.platforms, isinstance(x, ir.Value)))
         assert ctx.replace(avals_in=[]).avals_in == [] and str(x.type) == "tensor<3xf32>"
-        assert mlir.aval_to_ir_type(ctx.module_context, ctx.avals_in[0]) == x.type == mlir.aval_to_ir_type(ctx.avals_in[0])
+        assert (
+            mlir.aval_to_ir_type(ctx.module_context, ctx.avals_in[0]) == x.type == mlir.aval_to_ir_type(ctx.avals_in[0])
+        )
         return [x, hlo.multiply(x, mlir.ir_constant(np.full(3, factor, np.float32)))]
 
     p = mlir_primitive(rule, True, lambda x, factor: [x, x])
@@ -204,9 +208,10 @@ def test_what_the_context_tells():
 
 def test_functions_of_arrays_and_callbacks_inside_a_lowering():
     def rule(ctx, x):
-        y, = mlir.lower_fun(lambda x: jnp.sort(jnp.cumsum(x)), multiple_results=False)(ctx, x)
-        (z,), token, _ = mlir.emit_python_callback(ctx, lambda v: (v * 10,), None, [x], ctx.avals_in, ctx.avals_out,
-                                                   has_side_effect=False)
+        (y,) = mlir.lower_fun(lambda x: jnp.sort(jnp.cumsum(x)), multiple_results=False)(ctx, x)
+        (z,), token, _ = mlir.emit_python_callback(
+            ctx, lambda v: (v * 10,), None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False
+        )
         assert token is None
         return [hlo.add(y, z)]
 
@@ -220,11 +225,31 @@ def test_attributes_and_constants():
     with mlir.make_ir_context(), ir.Location.unknown():
         texts = {
             str(mlir.ir_attribute(v)) for v in (True, 3, "s", [1, "x"], {"k": 1}, np.float32(1.5), np.int32(4))
-        } | {str(a) for a in (mlir.dense_int_elements([1, 2]), mlir.dense_int_array([1, 2]), mlir.i32_attr(3), mlir.i64_attr(3))}
-    assert texts == {"true", "3 : i64", '"s"', '[1, "x"]', "{k = 1 : i64}", "1.500000e+00 : f32", "4 : i32", "3 : i32",
-                     "dense<[1, 2]> : tensor<2xi64>", "array<i64: 1, 2>"}
-    values = [np.array([True, False, True]), np.array(True), np.zeros(2, bool), np.array([1, -2], np.int8), np.float32(2.5),
-              jnp.ones(3, jnp.bfloat16), np.array([1 + 2j], np.complex64)]
+        } | {
+            str(a)
+            for a in (mlir.dense_int_elements([1, 2]), mlir.dense_int_array([1, 2]), mlir.i32_attr(3), mlir.i64_attr(3))
+        }
+    assert texts == {
+        "true",
+        "3 : i64",
+        '"s"',
+        '[1, "x"]',
+        "{k = 1 : i64}",
+        "1.500000e+00 : f32",
+        "4 : i32",
+        "3 : i32",
+        "dense<[1, 2]> : tensor<2xi64>",
+        "array<i64: 1, 2>",
+    }
+    values = [
+        np.array([True, False, True]),
+        np.array(True),
+        np.zeros(2, bool),
+        np.array([1, -2], np.int8),
+        np.float32(2.5),
+        jnp.ones(3, jnp.bfloat16),
+        np.array([1 + 2j], np.complex64),
+    ]
     for v in values:
         a = jnp.asarray(v)
         p = mlir_primitive(lambda ctx, v=v: [mlir.ir_constant(v)], abstract=lambda a=a: a.aval)
@@ -241,6 +266,7 @@ def test_a_lowering_of_wrong_types_is_told():
 
 
 # -- names libraries use ----------------------------------------------------------------------------------------------
+
 
 @pytest.mark.x32
 def test_partial_evaluation():
@@ -284,8 +310,11 @@ def test_functions_transformed_by_generators():
 
 
 def test_forward_mode_of_lists():
-    ys, ts = ad.jvp(linear_util.wrap_init(lambda x, y: [x * y, y]), [jnp.float32(2), jnp.float32(3)],
-                    [jnp.float32(1), ad.Zero(core.ShapedArray((), np.dtype("float32")))])
+    ys, ts = ad.jvp(
+        linear_util.wrap_init(lambda x, y: [x * y, y]),
+        [jnp.float32(2), jnp.float32(3)],
+        [jnp.float32(1), ad.Zero(core.ShapedArray((), np.dtype("float32")))],
+    )
     assert (ys, ts) == ([6, 3], [3, 0])
     assert type(ad.jvp(lambda x: [jnp.ones(2)], [1.0], [1.0], instantiate=False)[1][0]) is ad.Zero
     assert ad.jvp(lambda x: ([x], "aux"), [1.0], [1.0], has_aux=True)[2] == "aux"
@@ -299,6 +328,7 @@ def test_rules_that_know_the_axis():
     def rule(axis_size, axis_name, trace_type, args, dims):
         seen.append((axis_size, axis_name))
         return args[0], dims[0]
+
     batching.axis_primitive_batchers[p] = rule
     gradix.vmap(p.bind, axis_name="i")(jnp.ones(3))
     assert seen == [(3, "i")]
@@ -337,6 +367,7 @@ def test_forms_of_modules():
 
     from gradix.extend import mlir as bindings
     from gradix.interpreters import mlir
+
     with mlir.make_ir_context() as context, mlir.ir.Location.unknown():
         assert str(mlir.token_type()) == "!stablehlo.token"
         module = mlir.ir.Module.parse(gradix.jit(lambda x: x * 2).lower(1.0).as_text())
@@ -355,12 +386,23 @@ def test_forms_of_modules():
 def test_names_of_traced_functions():
     jax = pytest.importorskip("jax")
     from jax.extend import core as theirs
+
     for lib, extend in ((gradix, gradix.extend.core), (jax, theirs)):
+
         def double(x):
             return x * 2
+
         info = lib.make_jaxpr(double)(1.0).jaxpr.debug_info
         assert (info.traced_for, info.func_name, info.arg_names) == ("jit", "double", ("x",))
-        assert info.func_src_info == f"double at {info.func_filename}:{info.func_lineno}" and info.func_filename == __file__
+        assert (
+            info.func_src_info == f"double at {info.func_filename}:{info.func_lineno}"
+            and info.func_filename == __file__
+        )
         info = extend.DebugInfo("mine", "f at y.py:1", ("a",), ("r",))
         assert (info.traced_for, info.func_src_info, info.func_name, info.arg_names, info.result_paths) == (
-            "mine", "f at y.py:1", "f", ("a",), ("r",))
+            "mine",
+            "f at y.py:1",
+            "f",
+            ("a",),
+            ("r",),
+        )

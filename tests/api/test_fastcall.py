@@ -1,4 +1,5 @@
 """Calls of a jitted function once it is warm: the code written for a signature serves that signature alone."""
+
 import collections
 import threading
 
@@ -60,8 +61,17 @@ def test_trees_go_in_and_come_out_as_at_first(name):
 def test_what_differs_is_told_apart():
     f = gradix.jit(lambda t: (t["a"] + 1, t.get("b")))
     warmed(f, {"a": jnp.ones(3)})
-    others = [{"a": jnp.ones(4)}, {"a": jnp.ones(3, int)}, {"a": jnp.ones(3), "b": jnp.ones(1)}, {"a": np.ones(3, "f4")},
-              {"a": 1.0}, {"a": 1}, {"a": True}, {"a": np.float32(2)}, {"a": jnp.ones(3, jnp.bfloat16)}]
+    others = [
+        {"a": jnp.ones(4)},
+        {"a": jnp.ones(3, int)},
+        {"a": jnp.ones(3), "b": jnp.ones(1)},
+        {"a": np.ones(3, "f4")},
+        {"a": 1.0},
+        {"a": 1},
+        {"a": True},
+        {"a": np.float32(2)},
+        {"a": jnp.ones(3, jnp.bfloat16)},
+    ]
     for other in others * WARM:
         out, want = f(other)[0], jnp.asarray(other["a"]) + 1
         assert out.dtype == want.dtype and out.shape == want.shape and out.weak_type == want.weak_type, other
@@ -73,9 +83,26 @@ def test_what_differs_is_told_apart():
     assert f(collections.OrderedDict(a=jnp.ones(3)))[0].shape == (3,)
 
 
-@pytest.mark.parametrize("value", [np.arange(4, dtype="f4"), np.arange(4.0), np.arange(4), np.arange(4, dtype=">f4"),
-                                   np.arange(8, dtype="f4")[::2], np.ones((0, 2), "f4"), np.arange(40000.0), 2, 2.5, True,
-                                   1j, np.float64(3.5), np.int16(3), np.ones(2, bool)], ids=repr)
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(4, dtype="f4"),
+        np.arange(4.0),
+        np.arange(4),
+        np.arange(4, dtype=">f4"),
+        np.arange(8, dtype="f4")[::2],
+        np.ones((0, 2), "f4"),
+        np.arange(40000.0),
+        2,
+        2.5,
+        True,
+        1j,
+        np.float64(3.5),
+        np.int16(3),
+        np.ones(2, bool),
+    ],
+    ids=repr,
+)
 def test_numpy_arrays_and_numbers(value):
     f, out = warmed(gradix.jit(lambda x, y: (x * 2, y + 1)), value, jnp.ones(2))
     want = jnp.asarray(value) * 2
@@ -112,8 +139,17 @@ def test_arrays_of_other_shapes_do_not_spread_over_the_memory_of_the_first(shape
             np.testing.assert_array_equal(out, x * 2)
 
 
-@pytest.mark.parametrize("make", [lambda x: x, lambda x: x.T, lambda x: np.asfortranarray(x), lambda x: x[::-1, ::2],
-                                  lambda x: np.broadcast_to(x[0, 0], (4, 6)), lambda x: x[1:3, 1:]])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x,
+        lambda x: x.T,
+        lambda x: np.asfortranarray(x),
+        lambda x: x[::-1, ::2],
+        lambda x: np.broadcast_to(x[0, 0], (4, 6)),
+        lambda x: x[1:3, 1:],
+    ],
+)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "c8", ">f4", "f2", "bfloat16"])
 def test_views_of_any_strides_and_byte_order(make, dtype):
     whole = make(np.arange(24).reshape(4, 6).astype(jnp.bfloat16 if dtype == "bfloat16" else dtype))
@@ -136,11 +172,11 @@ def test_numbers_keep_every_bit():
     out = g(complex(-0.0, 1e300))
     assert np.signbit(out.real) and out.imag == np.inf and out.dtype == np.complex64
     with gradix.enable_x64(True):
-        h, out = warmed(gradix.jit(lambda x, n, a: (x, n, a)), 0.1, 2 ** 40, np.full(3, 0.1))
-        assert out[0].dtype == np.float64 and out[0] == 0.1 and out[1] == 2 ** 40 and out[2][1] == 0.1
-        assert float(h(1e300, -2 ** 62, np.zeros(3))[0]) == 1e300
+        h, out = warmed(gradix.jit(lambda x, n, a: (x, n, a)), 0.1, 2**40, np.full(3, 0.1))
+        assert out[0].dtype == np.float64 and out[0] == 0.1 and out[1] == 2**40 and out[2][1] == 0.1
+        assert float(h(1e300, -(2**62), np.zeros(3))[0]) == 1e300
         with pytest.raises(OverflowError):
-            h(0.1, 2 ** 64, np.zeros(3))
+            h(0.1, 2**64, np.zeros(3))
 
 
 @pytest.mark.x32
@@ -148,7 +184,7 @@ def test_an_unused_argument_is_still_checked():
     f, out = warmed(gradix.jit(lambda n, x, unused: x + 1), 2, np.zeros(3, "f4"), np.zeros(2))
     np.testing.assert_array_equal(out, [1, 1, 1])
     with pytest.raises(OverflowError):
-        f(2 ** 40, np.zeros(3, "f4"), np.zeros(2))
+        f(2**40, np.zeros(3, "f4"), np.zeros(2))
 
 
 def test_results_stay_when_the_next_call_copies_its_arguments():
@@ -162,19 +198,20 @@ def test_results_stay_when_the_next_call_copies_its_arguments():
 def test_memory_is_not_written_again_while_a_program_waits_for_another_argument():
     f, _ = warmed(gradix.jit(lambda x: x * 2), np.zeros(4, "f4"))
     names = f._first.__globals__
-    pool, = [value for value in names.values() if type(value) is list and value and type(value[0]) is tuple]
+    (pool,) = [value for value in names.values() if type(value) is list and value and type(value[0]) is tuple]
     assert len(pool) == 1
     memory = pool[0]
     f(np.ones(4, "f4"))
-    assert pool == [memory]                                 # one call after the other uses the same
+    assert pool == [memory]  # one call after the other uses the same
 
-    class Pending:                                          # a program that has not run yet
+    class Pending:  # a program that has not run yet
         def consume_with_handlers(self, handlers):
             return [self]
 
         def is_ready(self):
             return False
-    executing, = [name for name, value in names.items() if getattr(value, "__name__", "") == "execute_sharded"]
+
+    (executing,) = [name for name, value in names.items() if getattr(value, "__name__", "") == "execute_sharded"]
     execute, names[executing] = names[executing], lambda buffers: Pending()
     f(np.full(4, 3, "f4"))
     names[executing] = execute
@@ -187,7 +224,7 @@ def test_memory_is_not_written_again_while_a_program_waits_for_another_argument(
 def test_numbers_too_large_raise_as_at_first():
     f, _ = warmed(gradix.jit(lambda n: n + 1), 3)
     with pytest.raises(OverflowError):
-        f(2 ** 40)
+        f(2**40)
     assert f(-5) == -4
 
 
@@ -195,6 +232,7 @@ def test_static_arguments():
     @gradix.jit
     def plain(x):
         return x
+
     f = gradix.jit(lambda x, n, *, flag=None: x * n if flag != "a" else x, static_argnums=1, static_argnames="flag")
     x = jnp.arange(3.0)
     for n in [1, 2, True, 3, 4, 5, 6, 1.5, 0.0, -0.0, None, "s", 2]:
@@ -250,7 +288,7 @@ def test_methods_and_pickled_results():
             self.k = k
 
         @gradix.jit
-        def no_self(x):         # noqa: N805
+        def no_self(x):  # noqa: N805
             return x * 2
 
         @staticmethod
@@ -276,6 +314,7 @@ def _hammer(functions, calls: int, threads: int = 8) -> list:
                     wrong.append((which, value, out))
             except Exception as e:
                 wrong.append((which, value, e))
+
     workers = [threading.Thread(target=work, args=(i,)) for i in range(threads)]
     for t in workers:
         t.start()
@@ -287,6 +326,7 @@ def _hammer(functions, calls: int, threads: int = 8) -> list:
 def _many_functions(n: int):
     def make(k):
         return gradix.jit(lambda t, one: (t["x"] * k + one, one))
+
     return [(k, make(k)) for k in range(n)]
 
 

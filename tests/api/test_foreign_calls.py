@@ -1,4 +1,5 @@
 """Compiled functions known to XLA by name: one of LAPACK's, which jaxlib brings, and ones compiled here."""
+
 import ctypes
 import shutil
 import subprocess
@@ -47,22 +48,41 @@ like = gradix.ShapeDtypeStruct
 def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("foreign")
     (folder / "calls.cc").write_text(SOURCE)
-    subprocess.run([compiler, "-std=c++17", "-O0", "-w", "-shared", "-fPIC", f"-I{gradix.ffi.include_dir()}", "-o",
-                    str(folder / "calls.so"), str(folder / "calls.cc")], check=True)
+    subprocess.run(
+        [
+            compiler,
+            "-std=c++17",
+            "-O0",
+            "-w",
+            "-shared",
+            "-fPIC",
+            f"-I{gradix.ffi.include_dir()}",
+            "-o",
+            str(folder / "calls.so"),
+            str(folder / "calls.cc"),
+        ],
+        check=True,
+    )
     lib = ctypes.cdll.LoadLibrary(str(folder / "calls.so"))
     gradix.ffi.register_ffi_target("test_power", gradix.ffi.pycapsule(lib.Power), platform="cpu")
     gradix.ffi.register_ffi_target("test_pair", gradix.ffi.pycapsule(lib.Pair))
 
 
 def power(x, kind="ok", **options):
-    return gradix.ffi.ffi_call("test_power", like(x.shape, x.dtype), **options)(x, scale=np.float32(2), power=2, kind=kind)
+    return gradix.ffi.ffi_call("test_power", like(x.shape, x.dtype), **options)(
+        x, scale=np.float32(2), power=2, kind=kind
+    )
 
 
 def cholesky(x, **options):
     """The lower factor, by the function of LAPACK that takes Fortran's order."""
-    call = gradix.ffi.ffi_call("lapack_spotrf_ffi", (like(x.shape, x.dtype), like(x.shape[:-2], jnp.int32)),
-                               input_layouts=[(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)],
-                               output_layouts=[(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2), None], **options)
+    call = gradix.ffi.ffi_call(
+        "lapack_spotrf_ffi",
+        (like(x.shape, x.dtype), like(x.shape[:-2], jnp.int32)),
+        input_layouts=[(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)],
+        output_layouts=[(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2), None],
+        **options,
+    )
     return call(x, uplo=np.uint8(ord("L")))
 
 
@@ -79,7 +99,9 @@ def test_a_function_of_lapack():
     assert "lapack_spotrf_ffi" in gradix.jit(cholesky).lower(a).as_text()
 
 
-@pytest.mark.parametrize("method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"])
+@pytest.mark.parametrize(
+    "method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized"]
+)
 def test_vmap_of_a_function_of_lapack(method):
     a = positive(4, 3, 3)
     factors, info = gradix.vmap(lambda x: cholesky(x, vmap_method=method))(a)
@@ -95,14 +117,19 @@ def test_attributes_reach_the_function(library):
     with pytest.raises(gradix.errors.JaxRuntimeError, match="told to fail"):
         gradix.block_until_ready(power(x, kind="fail"))
     with pytest.raises(gradix.errors.JaxRuntimeError, match="expected F32 but got F64"):
-        gradix.block_until_ready(gradix.ffi.ffi_call("test_power", like((3,), "float32"))(x, scale=1.0, power=1, kind=""))
+        gradix.block_until_ready(
+            gradix.ffi.ffi_call("test_power", like((3,), "float32"))(x, scale=1.0, power=1, kind="")
+        )
 
 
 @needs_compiler
-@pytest.mark.parametrize("method, sizes", [("sequential", 1), ("expand_dims", 1), ("broadcast_all", 6), ("legacy_vectorized", 1)])
+@pytest.mark.parametrize(
+    "method, sizes", [("sequential", 1), ("expand_dims", 1), ("broadcast_all", 6), ("legacy_vectorized", 1)]
+)
 def test_how_vmap_calls_it(library, method, sizes):
     def add(x, y):
         return gradix.ffi.ffi_call("test_pair", [like((), "float32"), like((), "int32")], vmap_method=method)(x, y)
+
     total, seen = gradix.vmap(add, (0, None))(jnp.arange(6.0), jnp.float32(10))
     np.testing.assert_array_equal(total, 10 + np.arange(6.0))
     np.testing.assert_array_equal(seen, np.full(6, sizes))
@@ -115,9 +142,10 @@ def test_layouts_and_derivatives(library):
     @gradix.custom_jvp
     def square(x):
         return power(x) / 2
+
     square.defjvp(lambda primals, tangents: (square(*primals), 2 * primals[0] * tangents[0]))
     np.testing.assert_array_equal(gradix.grad(lambda x: square(x).sum())(x), 2 * np.asarray(x))
-    turned = power(x, input_layouts=[(1, 0)], output_layouts=(0, 1))     # elements in the order they lie in memory
+    turned = power(x, input_layouts=[(1, 0)], output_layouts=(0, 1))  # elements in the order they lie in memory
     np.testing.assert_array_equal(turned.ravel(), 2 * np.asarray(x).T.ravel() ** 2)
 
 
@@ -162,14 +190,19 @@ def test_errors():
 def test_text_and_side_effects():
     def used(x, has_side_effect):
         gradix.ffi.ffi_call("f", like((2,), "float32"), has_side_effect=has_side_effect, input_output_aliases={0: 0})(
-            x, table=np.arange(2), more={"deep": True})
+            x, table=np.arange(2), more={"deep": True}
+        )
         return x
+
     def text(flag):
         return gradix.jit(lambda x: used(x, flag)).lower(jnp.ones(2)).as_text()
+
     assert '"f"' not in text(False)
     for part in ('"f"', "has_side_effect = true", "more = {deep = true}", "operand_index = 0", "tensor<2xi64>"):
         assert part in text(True)
-    old = gradix.jit(gradix.ffi.ffi_call("f", like((), "float32"), custom_call_api_version=1, legacy_backend_config="abc"))
+    old = gradix.jit(
+        gradix.ffi.ffi_call("f", like((), "float32"), custom_call_api_version=1, legacy_backend_config="abc")
+    )
     assert 'backend_config = "abc"' in old.lower(1.0).as_text() and "api_version = 1" in old.lower(1.0).as_text()
     jaxpr = gradix.make_jaxpr(lambda x: used(x, True))(jnp.ones(2))
     assert jaxpr.effects

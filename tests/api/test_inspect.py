@@ -1,4 +1,5 @@
 """make_jaxpr, eval_shape, ShapeDtypeStruct, closure_convert, typeof and names of scopes."""
+
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from gradix.core import ShapedArray
 def test_make_jaxpr_of_values_and_of_types():
     def f(x, y):
         return x * y
+
     by_value = gradix.make_jaxpr(f)(np.ones(3, np.float32), 2.0)
     by_type = gradix.make_jaxpr(f)(gradix.ShapeDtypeStruct((3,), "float32"), y=2.0)
     assert str(by_value) == str(by_type)
@@ -19,6 +21,7 @@ def test_make_jaxpr_of_values_and_of_types():
 def test_make_jaxpr_names():
     def f(x):
         return x
+
     assert gradix.make_jaxpr(f).__name__ == "make_jaxpr(f)"
     assert gradix.make_jaxpr(f)(1.0).jaxpr.debug_info.arg_names == ("x",)
 
@@ -52,13 +55,16 @@ def test_make_jaxpr_constants():
     np.testing.assert_array_equal(closed.consts[0], table)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda: gradix.make_jaxpr(3), "must be callable"),
-    (lambda: gradix.make_jaxpr(lambda x: x)("text"), "argument x .*<class 'str'>"),
-    (lambda: gradix.make_jaxpr(lambda x: {"a": "text"})(1.0), r"result\['a'\]"),
-    (lambda: gradix.eval_shape(lambda x: "text", 1.0), "must return arrays"),
-    (lambda: gradix.eval_shape(3), "expects a function"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: gradix.make_jaxpr(3), "must be callable"),
+        (lambda: gradix.make_jaxpr(lambda x: x)("text"), "argument x .*<class 'str'>"),
+        (lambda: gradix.make_jaxpr(lambda x: {"a": "text"})(1.0), r"result\['a'\]"),
+        (lambda: gradix.eval_shape(lambda x: "text", 1.0), "must return arrays"),
+        (lambda: gradix.eval_shape(3), "expects a function"),
+    ],
+)
 def test_errors(call, message):
     with pytest.raises(TypeError, match=message):
         call()
@@ -85,12 +91,15 @@ class TestShapeDtypeStruct:
         assert hash(s) == hash(gradix.ShapeDtypeStruct((2, 3), np.float32))
         assert gradix.ShapeDtypeStruct.like(jnp.ones(3)).shape == (3,)
 
-    @pytest.mark.parametrize("call, error", [
-        (lambda: gradix.ShapeDtypeStruct((3,), None), ValueError),
-        (lambda: gradix.ShapeDtypeStruct(3, "float32"), TypeError),
-        (lambda: gradix.ShapeDtypeStruct((), "float32").update(size=3), ValueError),
-        (lambda: len(gradix.ShapeDtypeStruct((), "float32")), TypeError),
-    ])
+    @pytest.mark.parametrize(
+        "call, error",
+        [
+            (lambda: gradix.ShapeDtypeStruct((3,), None), ValueError),
+            (lambda: gradix.ShapeDtypeStruct(3, "float32"), TypeError),
+            (lambda: gradix.ShapeDtypeStruct((), "float32").update(size=3), ValueError),
+            (lambda: len(gradix.ShapeDtypeStruct((), "float32")), TypeError),
+        ],
+    )
     def test_errors(self, call, error):
         with pytest.raises(error):
             call()
@@ -109,6 +118,7 @@ def test_closure_convert():
         g, captured = gradix.closure_convert(lambda x: w * x + b + jnp.ones(2), 1.0)
         assert len(captured) == 2
         return g(2.0, *captured).sum()
+
     assert [float(g) for g in gradix.grad(line, (0, 1))(3.0, 4.0)] == [4.0, 2.0]
     g, captured = gradix.closure_convert(lambda x: x + 1, 1.0)
     assert captured == [] and float(g(2.0)) == 3.0
@@ -118,12 +128,14 @@ def test_closure_convert():
 
 def test_named_scope_and_call():
     from gradix.extend.source_info_util import current_name_stack
+
     seen = []
 
     @gradix.named_scope("inner")
     def f(x):
         seen.append(str(current_name_stack()))
         return x
+
     with gradix.named_scope("outer"):
         gradix.named_call(f, name="call")(1.0)
     assert seen == ["outer/call/inner"] and str(current_name_stack()) == ""
@@ -137,6 +149,7 @@ def test_ensure_compile_time_eval():
         with gradix.ensure_compile_time_eval():
             n = int(jnp.sum(jnp.arange(4)))
         return x * n
+
     assert int(f(1)) == 6
 
 
@@ -159,6 +172,7 @@ class TestForwardAndBackward:
         def f(x, y):
             count.append(1)
             return (x * jnp.sin(y)).sum()
+
         fwd, bwd = gradix.fwd_and_bwd(f, 0)
         for i in range(3):
             value, residuals = fwd(jnp.full(2, float(i)), 3.0)
@@ -209,9 +223,12 @@ def test_derivatives_and_mapped_functions_keep_the_scopes():
 
 def test_scopes_of_one_thread_are_not_those_of_another():
     import threading
+
     listings = []
     with gradix.named_scope("here"):
-        other = threading.Thread(target=lambda: listings.append(gradix.make_jaxpr(scoped)(1.0).pretty_print(name_stack=True)))
+        other = threading.Thread(
+            target=lambda: listings.append(gradix.make_jaxpr(scoped)(1.0).pretty_print(name_stack=True))
+        )
         other.start()
         other.join()
     assert "[outer/inner]" in listings[0] and "here" not in listings[0]

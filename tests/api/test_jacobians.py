@@ -1,4 +1,5 @@
 """jacfwd, jacrev and hessian: values, trees, dtypes and errors."""
+
 import numpy as np
 import pytest
 
@@ -27,8 +28,7 @@ def test_shapes_are_output_then_input(jac):
 @pytest.mark.parametrize("jac", MODES)
 def test_trees_nest_argument_in_output(jac):
     got = jac(lambda t: {"o": t["a"] * t["b"], "p": (jnp.sum(t["a"]),)})({"a": x, "b": 2.0})
-    assert gradix.tree.map(jnp.shape, got) == {
-        "o": {"a": (3, 3), "b": (3,)}, "p": ({"a": (3,), "b": ()},)}
+    assert gradix.tree.map(jnp.shape, got) == {"o": {"a": (3, 3), "b": (3,)}, "p": ({"a": (3,), "b": ()},)}
 
 
 @pytest.mark.parametrize("jac", MODES)
@@ -42,7 +42,7 @@ def test_argnums_and_aux(jac):
 
 @pytest.mark.parametrize("jac", MODES)
 def test_under_jit_and_vmap(jac):
-    f = jac(lambda v: v ** 2)
+    f = jac(lambda v: v**2)
     np.testing.assert_allclose(gradix.jit(f)(x), np.diag(2 * x), rtol=1e-6)
     assert gradix.vmap(f)(np.stack([x, x])).shape == (2, 3, 3)
 
@@ -69,21 +69,24 @@ def test_integer_outputs_forward_and_integer_inputs_backward():
 
 def test_holomorphic():
     for jac in MODES:
-        got = jac(lambda z: z ** 2, holomorphic=True)(1 + 2j)
+        got = jac(lambda z: z**2, holomorphic=True)(1 + 2j)
         assert complex(got) == pytest.approx(2 + 4j)
     assert complex(gradix.jacfwd(lambda v: v * 2j)(1.0)) == 2j
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda: gradix.jacfwd(lambda v: v)(3), "jacfwd requires real-valued inputs"),
-    (lambda: gradix.jacfwd(lambda v: v)(3j), "jacfwd requires real-valued inputs"),
-    (lambda: gradix.jacrev(lambda v: v)(3), "set allow_int"),
-    (lambda: gradix.jacrev(lambda v: v)(3j), "requires real-valued outputs"),
-    (lambda: gradix.jacrev(lambda v: v.astype(int))(x), "requires real-valued outputs"),
-    (lambda: gradix.jacfwd(lambda v: v, holomorphic=True)(3.0), "requires inputs with complex dtype"),
-    (lambda: gradix.jacrev(lambda v: v.real, holomorphic=True)(3j), "requires outputs with complex dtype"),
-    (lambda: gradix.jacrev(3), "expects a function"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: gradix.jacfwd(lambda v: v)(3), "jacfwd requires real-valued inputs"),
+        (lambda: gradix.jacfwd(lambda v: v)(3j), "jacfwd requires real-valued inputs"),
+        (lambda: gradix.jacrev(lambda v: v)(3), "set allow_int"),
+        (lambda: gradix.jacrev(lambda v: v)(3j), "requires real-valued outputs"),
+        (lambda: gradix.jacrev(lambda v: v.astype(int))(x), "requires real-valued outputs"),
+        (lambda: gradix.jacfwd(lambda v: v, holomorphic=True)(3.0), "requires inputs with complex dtype"),
+        (lambda: gradix.jacrev(lambda v: v.real, holomorphic=True)(3j), "requires outputs with complex dtype"),
+        (lambda: gradix.jacrev(3), "expects a function"),
+    ],
+)
 def test_errors(call, message):
     with pytest.raises(TypeError, match=message):
         call()
@@ -92,7 +95,9 @@ def test_errors(call, message):
 def test_hessian():
     h = gradix.hessian(lambda t: t["a"] ** 2 * t["b"])({"a": 2.0, "b": 3.0})
     assert {k: {j: float(v) for j, v in row.items()} for k, row in h.items()} == {
-        "a": {"a": 6.0, "b": 4.0}, "b": {"a": 4.0, "b": 0.0}}
+        "a": {"a": 6.0, "b": 4.0},
+        "b": {"a": 4.0, "b": 0.0},
+    }
     quadratic = np.arange(9, dtype=np.float32).reshape(3, 3)
     got = gradix.hessian(lambda v: (v * (jnp.asarray(quadratic) * v).sum(1)).sum())(x)
     np.testing.assert_allclose(got, quadratic + quadratic.T, rtol=1e-5)

@@ -1,4 +1,5 @@
 """`jit(f).memory(*args)`, which tells the line of what is in memory, and `jit(f, memory=...)`, which keeps to a budget."""
+
 import subprocess
 import sys
 import warnings
@@ -33,6 +34,7 @@ X, W = np.full((1024, 32), 0.5, "f4"), np.linspace(-1, 1, 12 * 32 * 32, dtype="f
 def scanned(x, w):
     def body(c, w):
         return jnp.tanh(c @ w), None
+
     return lax.scan(body, x, w)[0].sum()
 
 
@@ -41,10 +43,13 @@ def branched(x, w):
     return gradix.jit(lambda y: jnp.sort(y, 0))(y).sum()
 
 
-@pytest.mark.parametrize("f", [layers, gradix.grad(layers, 1), gradix.grad(scanned, 1), gradix.value_and_grad(branched), jnp.sort],
-                         ids=["plain", "grad", "scan", "branches", "one operation"])
+@pytest.mark.parametrize(
+    "f",
+    [layers, gradix.grad(layers, 1), gradix.grad(scanned, 1), gradix.value_and_grad(branched), jnp.sort],
+    ids=["plain", "grad", "scan", "branches", "one operation"],
+)
 def test_rows_sum_to_what_xla_measures(f):
-    args = (X, W)[:1 if f is jnp.sort else 2]
+    args = (X, W)[: 1 if f is jnp.sort else 2]
     m = gradix.jit(f).memory(*args)
     size = gradix.jit(f).lower(*args).compile().memory_analysis()
     assert m.peak == size.argument_size_in_bytes + size.output_size_in_bytes + size.temp_size_in_bytes
@@ -58,7 +63,12 @@ def test_the_line_that_made_what_is_kept_is_named():
     m = gradix.jit(gradix.grad(layers, 1)).memory(X, W)
     first = m.rows[0]
     assert Path(first.file).name == HERE and first.line == LINE_OF_TANH and first.source == "x = jnp.tanh(y)"
-    assert first.phase == "forward" and first.kind == "temporary" and first.count >= 10 and first.shape == "float32[1024,32]"
+    assert (
+        first.phase == "forward"
+        and first.kind == "temporary"
+        and first.count >= 10
+        and first.shape == "float32[1024,32]"
+    )
     assert first.until.endswith(f"{HERE}:{LINE_OF_TANH}") or first.until.endswith(f"{HERE}:{LINE_OF_TANH - 1}")
     assert {r.name for r in m.rows if r.kind == "argument"} == {"x", "w"}
     text = str(m)
@@ -68,9 +78,11 @@ def test_the_line_that_made_what_is_kept_is_named():
 
 def test_captured_arrays_donated_and_static_arguments_and_types():
     held = jnp.ones((64, 64))
-    m = gradix.jit(lambda x, n: held @ x * n, static_argnums=1, donate_argnums=0).memory(gradix.ShapeDtypeStruct((64, 64), "float32"), 3)
+    m = gradix.jit(lambda x, n: held @ x * n, static_argnums=1, donate_argnums=0).memory(
+        gradix.ShapeDtypeStruct((64, 64), "float32"), 3
+    )
     assert {r.name for r in m.rows if r.kind == "argument"} == {"(captured)", "x"}
-    assert m.arguments == 2 * 64 * 64 * 4 and m.results == 0          # the result has the memory of x
+    assert m.arguments == 2 * 64 * 64 * 4 and m.results == 0  # the result has the memory of x
 
 
 @pytest.mark.parametrize("size", [0, 1])
@@ -88,6 +100,7 @@ def test_looking_at_memory_leaves_the_function_alone():
 
 
 # -- budgets ------------------------------------------------------------------------------------------
+
 
 def temporary(f, *args):
     return f.lower(*args).compile().memory_analysis().temp_size_in_bytes
@@ -122,6 +135,7 @@ def test_loops_keep_their_carries_alone(reverse):
         def body(c, w):
             c = jnp.tanh(c @ w)
             return c, (c[0] * w[0]).sum()
+
         c, ys = lax.scan(body, x, ws, reverse=reverse)
         return (c**2).sum() + ys.sum()
 
@@ -136,7 +150,9 @@ def test_loops_whose_carries_are_larger_keep_what_they_kept():
     def f(x):
         def body(c, _):
             return jnp.sin(c), jnp.exp(c[:4])
+
         return lax.scan(body, x, None, length=8)[1].sum()
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tight = gradix.jit(gradix.grad(f), memory=100)
@@ -148,6 +164,7 @@ def test_a_function_with_a_budget_has_derivatives_and_maps():
         for _ in range(8):
             x = jnp.sin(x @ x)
         return x.sum()
+
     x = jnp.linspace(-1, 1, 48 * 48).reshape(48, 48) / 48
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -166,6 +183,7 @@ def test_programs_that_compute_again_compute_the_same(segments, parts):
             x = gradix.jit(lambda x: jnp.where(x > 0, jnp.exp(-x), x * i))(x @ x)
             x = x + gradix.random.normal(key, x.shape) * 0.01
         return x.sum(), lax.cumsum(x)
+
     x, key = jnp.linspace(-1, 1, 16 * 16).reshape(16, 16) / 4, gradix.random.key(0)
     closed = simplify(inlined(gradix.make_jaxpr(gradix.grad(f, has_aux=True))(x, key)))
     again = recomputing(closed, segments, parts)
@@ -173,12 +191,18 @@ def test_programs_that_compute_again_compute_the_same(segments, parts):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(("text", "n"), [("3MiB", 3 << 20), ("2 GiB", 2 << 30), ("1.5kb", 1500), ("7", 7), (7, 7), ("10B", 10), ("1TB", 10**12)])
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [("3MiB", 3 << 20), ("2 GiB", 2 << 30), ("1.5kb", 1500), ("7", 7), (7, 7), ("10B", 10), ("1TB", 10**12)],
+)
 def test_sizes(text, n):
     assert bytes_of(text) == n
 
 
-@pytest.mark.parametrize(("memory", "error"), [("much", ValueError), ("-3MiB", ValueError), (0, ValueError), (2.5, TypeError), (True, TypeError)])
+@pytest.mark.parametrize(
+    ("memory", "error"),
+    [("much", ValueError), ("-3MiB", ValueError), (0, ValueError), (2.5, TypeError), (True, TypeError)],
+)
 def test_what_is_no_size(memory, error):
     with pytest.raises(error, match="memory must be"):
         gradix.jit(layers, memory=memory)
@@ -194,9 +218,12 @@ def test_a_budget_beside_options_that_compile_several_programs(other):
 
 # -- the barrier that keeps the compiler from merging -------------------------------------------------
 
-@pytest.mark.parametrize(("dtype", "late"), [("f4", "f4"), ("f2", "i1"), ("i4", "bfloat16"), ("u1", "bool"), ("bool", "u4"), ("c8", "f2")])
+
+@pytest.mark.parametrize(
+    ("dtype", "late"), [("f4", "f4"), ("f2", "i1"), ("i4", "bfloat16"), ("u1", "bool"), ("bool", "u4"), ("c8", "f2")]
+)
 def test_after_is_the_first_operand(dtype, late):
-    xs = [jnp.arange(12)[:int(np.prod(shape))].reshape(shape).astype(dtype) for shape in [(), (0,), (1,), (3, 4)]]
+    xs = [jnp.arange(12)[: int(np.prod(shape))].reshape(shape).astype(dtype) for shape in [(), (0,), (1,), (3, 4)]]
     late = jnp.full((2,), -1).astype(late)
     both = lambda xs, y: [lax.after_p.bind(x, y) for x in xs] + [lax.after_p.bind(x, y[0]) for x in xs]
     for got in (both(xs, late), gradix.jit(both)(xs, late)):
@@ -208,7 +235,9 @@ def test_after_is_the_first_operand(dtype, late):
 def test_after_has_derivatives_and_maps():
     f = lambda x, y: (lax.after_p.bind(jnp.sin(x), y) * x).sum()
     x = jnp.arange(3.0)
-    np.testing.assert_allclose(gradix.grad(f, (0, 1))(x, x)[0], gradix.grad(lambda x: (jnp.sin(x) * x).sum())(x), rtol=1e-6)
+    np.testing.assert_allclose(
+        gradix.grad(f, (0, 1))(x, x)[0], gradix.grad(lambda x: (jnp.sin(x) * x).sum())(x), rtol=1e-6
+    )
     np.testing.assert_array_equal(gradix.grad(f, (0, 1))(x, x)[1], 0)
     np.testing.assert_allclose(gradix.vmap(f, (0, None))(jnp.ones((2, 3)), x), [3 * np.sin(1)] * 2, rtol=1e-6)
 
@@ -222,12 +251,17 @@ def test_messages_of_the_compiler_are_read():
 
 def test_the_error_of_an_exhausted_allocation_has_the_table():
     from gradix._api.costs.memory import explain
+
     f = gradix.jit(lambda x: (x[:, None] * x @ x).sum())
     error = RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
     explain(error, f, (jnp.ones(512),), {})
     (note,) = error.__notes__
-    assert "jit-compiled function <lambda>" in note and str(f.memory(jnp.ones(512))) in note and "gradix.checkpoint" in note
-    explain(error, f, (jnp.ones(512),), {})                       # an outer function adds nothing
+    assert (
+        "jit-compiled function <lambda>" in note
+        and str(f.memory(jnp.ones(512))) in note
+        and "gradix.checkpoint" in note
+    )
+    explain(error, f, (jnp.ones(512),), {})  # an outer function adds nothing
     assert len(error.__notes__) == 1
     explain(other := RuntimeError("RESOURCE_EXHAUSTED"), f, (), {})
     assert not hasattr(other, "__notes__")
@@ -235,10 +269,12 @@ def test_the_error_of_an_exhausted_allocation_has_the_table():
 
 @pytest.mark.slow
 def test_an_allocation_that_fails_tells_the_lines():
-    code = ("import resource, traceback, gradix, gradix.numpy as jnp\nfrom gradix import lax\n"
-            "resource.setrlimit(resource.RLIMIT_AS, (12 << 30,) * 2)\n"
-            "f = gradix.jit(lambda x: lax.cumsum(lax.sort(x[:, None] * jnp.ones((1, 1 << 20)), dimension=0), axis=1).sum())\n"
-            "try: f(jnp.ones(1 << 14)).block_until_ready()\n"
-            "except RuntimeError as e: print(''.join(traceback.format_exception(e)))")
+    code = (
+        "import resource, traceback, gradix, gradix.numpy as jnp\nfrom gradix import lax\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (12 << 30,) * 2)\n"
+        "f = gradix.jit(lambda x: lax.cumsum(lax.sort(x[:, None] * jnp.ones((1, 1 << 20)), dimension=0), axis=1).sum())\n"
+        "try: f(jnp.ones(1 << 14)).block_until_ready()\n"
+        "except RuntimeError as e: print(''.join(traceback.format_exception(e)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert "RESOURCE_EXHAUSTED" in done.stdout and "temporary:" in done.stdout, done.stdout + done.stderr

@@ -1,4 +1,5 @@
 """Listeners hear what a program records, and what tracing and compiling took."""
+
 import pytest
 
 import gradix
@@ -15,11 +16,24 @@ def quiet_after():
 
 KINDS = {
     "event": (monitoring.register_event_listener, monitoring.unregister_event_listener, monitoring.record_event, ()),
-    "duration": (monitoring.register_event_duration_secs_listener, monitoring.unregister_event_duration_listener,
-                 monitoring.record_event_duration_secs, (1.5,)),
-    "time span": (monitoring.register_event_time_span_listener, monitoring.unregister_event_time_span_listener,
-                  monitoring.record_event_time_span, (1.0, 2.5)),
-    "scalar": (monitoring.register_scalar_listener, monitoring.unregister_scalar_listener, monitoring.record_scalar, (7,)),
+    "duration": (
+        monitoring.register_event_duration_secs_listener,
+        monitoring.unregister_event_duration_listener,
+        monitoring.record_event_duration_secs,
+        (1.5,),
+    ),
+    "time span": (
+        monitoring.register_event_time_span_listener,
+        monitoring.unregister_event_time_span_listener,
+        monitoring.record_event_time_span,
+        (1.0, 2.5),
+    ),
+    "scalar": (
+        monitoring.register_scalar_listener,
+        monitoring.unregister_scalar_listener,
+        monitoring.record_scalar,
+        (7,),
+    ),
 }
 
 
@@ -30,6 +44,7 @@ def test_each_kind_has_listeners_of_its_own(kind):
 
     def listener(event, *values, **more):
         seen.append((event, values, more))
+
     register(listener)
     for *_, other, given in KINDS.values():
         other("/mine", *given, step=2)
@@ -53,15 +68,20 @@ def test_clearing_forgets_all():
 
 def test_tracing_and_compiling_are_told():
     durations, spans = {}, []
-    monitoring.register_event_duration_secs_listener(lambda event, seconds, **more: durations.update({event: (seconds, more)}))
+    monitoring.register_event_duration_secs_listener(
+        lambda event, seconds, **more: durations.update({event: (seconds, more)})
+    )
     monitoring.register_event_time_span_listener(lambda event, start, end, **more: spans.append((event, end - start)))
 
     def plus_one(x):
         return x + 1
+
     gradix.jit(plus_one).lower(1.0).compile()
     seconds, more = durations["/jax/core/compile/jaxpr_trace_duration"]
     assert seconds > 0 and "plus_one" in more["fun_name"]
-    assert {"/jax/core/compile/backend_compile_duration", "/jax/compilation_cache/cache_retrieval_time_sec"} & set(durations)
+    assert {"/jax/core/compile/backend_compile_duration", "/jax/compilation_cache/cache_retrieval_time_sec"} & set(
+        durations
+    )
     assert all(length >= 0 for _, length in spans) and len(spans) >= 2
 
 

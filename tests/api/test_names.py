@@ -1,4 +1,5 @@
 """Names of scopes, functions and transformations, in jaxprs, lowered text and compiled programs."""
+
 import linecache
 import re
 
@@ -58,12 +59,24 @@ ARGS = jnp.ones((3, 3)), jnp.ones(3)
 
 def test_equations_tell_scopes_and_transformations_around_them():
     found = names(gradix.make_jaxpr(gradix.grad(model))(*ARGS))
-    assert {("tanh", "jvp(layer)"), ("dot_general", "transpose(jvp(layer))"), ("scan", "jvp()"), ("scan", "transpose(jvp())"),
-            ("cond", "transpose(jvp())"), ("jit", "jvp(head)"), ("log", "inner"), ("div", "inner"), ("cos", "jvp(head)"),
-            ("mul", "transpose(jvp(head))"), ("add_any", "transpose(jvp(head))")} <= set(found)
+    assert {
+        ("tanh", "jvp(layer)"),
+        ("dot_general", "transpose(jvp(layer))"),
+        ("scan", "jvp()"),
+        ("scan", "transpose(jvp())"),
+        ("cond", "transpose(jvp())"),
+        ("jit", "jvp(head)"),
+        ("log", "inner"),
+        ("div", "inner"),
+        ("cos", "jvp(head)"),
+        ("mul", "transpose(jvp(head))"),
+        ("add_any", "transpose(jvp(head))"),
+    } <= set(found)
     assert all(stack for name, stack in found if name in ("dot_general", "tanh", "scan", "cond", "jit", "reduce_sum"))
     again = [name for name, stack in found if stack == "rematted_computation/block"]
-    assert sorted(again) == ["cos", "cos", "sin"] and ("mul", "block") in found and ("remat2", "transpose(jvp())") in found
+    assert (
+        sorted(again) == ["cos", "cos", "sin"] and ("mul", "block") in found and ("remat2", "transpose(jvp())") in found
+    )
     mapped = names(gradix.make_jaxpr(gradix.vmap(gradix.grad(model), (None, 0)))(ARGS[0], ARGS[1][None]))
     assert ("tanh", "vmap(jvp(layer))") in mapped and ("dot_general", "vmap(transpose(jvp(layer)))") in mapped
 
@@ -72,10 +85,15 @@ def test_names_outside_of_a_transformation_stand_before_it():
     def f(x):
         with gradix.named_scope("a"):
             return gradix.grad(gradix.named_call(jnp.sin, name="b"))(x)
-    assert names(gradix.make_jaxpr(f)(1.0)) == [("sin", "a/jvp(b)"), ("cos", "a/jvp(b)"), ("mul", "a/transpose(jvp(b))")]
+
+    assert names(gradix.make_jaxpr(f)(1.0)) == [
+        ("sin", "a/jvp(b)"),
+        ("cos", "a/jvp(b)"),
+        ("mul", "a/transpose(jvp(b))"),
+    ]
     forward = names(gradix.make_jaxpr(lambda x: gradix.jvp(jnp.sin, (x,), (x,)))(1.0))
     assert forward == [("sin", "jvp()"), ("cos", "jvp()"), ("mul", "jvp()")]
-    twice = names(gradix.make_jaxpr(gradix.grad(gradix.grad(gradix.named_call(lambda x: x ** 3, name="b"))))(1.0))
+    twice = names(gradix.make_jaxpr(gradix.grad(gradix.grad(gradix.named_call(lambda x: x**3, name="b"))))(1.0))
     assert all("b" in stack and stack.count("jvp") == 2 for _, stack in twice if stack and "transpose" not in stack)
 
 
@@ -87,13 +105,22 @@ def test_lowered_and_compiled_programs_name_operations_in_loops_and_branches():
         return lax.cond(y.sum() > 0, jnp.cos, jnp.tan, y).sum()
 
     lowered = gradix.jit(f).lower(jnp.ones(3))
-    expected = {"jit(f)/outer/sin", "jit(f)/while/body/exp", "jit(f)/while/cond/lt", "jit(f)/while", "jit(f)/reduce_sum",
-                "jit(f)/cond/branch_1_fun/cos"}
+    expected = {
+        "jit(f)/outer/sin",
+        "jit(f)/while/body/exp",
+        "jit(f)/while/cond/lt",
+        "jit(f)/while",
+        "jit(f)/reduce_sum",
+        "jit(f)/cond/branch_1_fun/cos",
+    }
     assert expected <= locations(lowered.as_text(debug_info=True)) and " loc(" not in lowered.as_text()
     assert expected - {"jit(f)/while"} <= op_names(lowered.compile().as_text())
     grad = gradix.jit(gradix.grad(model)).lower(*ARGS).compile().as_text()
-    assert {"jit(model)/transpose(jvp(layer))/dot_general", "jit(model)/transpose(jvp())/checkpoint/block/mul",
-            "jit(model)/jvp(head)/jit(<lambda>)/inner/log"} <= op_names(grad)
+    assert {
+        "jit(model)/transpose(jvp(layer))/dot_general",
+        "jit(model)/transpose(jvp())/checkpoint/block/mul",
+        "jit(model)/jvp(head)/jit(<lambda>)/inner/log",
+    } <= op_names(grad)
 
 
 def test_equal_programs_of_two_scopes_keep_their_names():
@@ -103,6 +130,7 @@ def test_equal_programs_of_two_scopes_keep_their_names():
             with gradix.named_scope(name):
                 x = lax.fori_loop(0, 3, lambda i, c: jnp.sin(c), x)
         return x
+
     lowered = f.lower(jnp.ones(3))
     for found in (locations(lowered.as_text(debug_info=True)), op_names(lowered.compile().as_text())):
         for name in ("first", "second"):
@@ -125,8 +153,9 @@ def test_interpreters_keep_and_give_names():
     def scoped(*args):
         with gradix.named_scope("again"):
             return interpret(closed, *args)
+
     again = gradix.make_jaxpr(scoped)(*ARGS)
-    tanh, = (e for e in again.eqns if e.primitive.name == "tanh")
+    (tanh,) = (e for e in again.eqns if e.primitive.name == "tanh")
     assert str(tanh.source_info.name_stack) == "again/layer"
     assert "tanh" in linecache.getline(tanh.source_info.file, tanh.source_info.line)
     ours = gradix.named_call(lambda *args: gradix.core.eval_jaxpr(closed.jaxpr, closed.consts, *args), name="more")
@@ -136,7 +165,9 @@ def test_interpreters_keep_and_give_names():
 def test_name_stacks_are_values():
     stack = source_info_util.new_name_stack("a").transform("jvp").extend("b")
     assert str(stack) == "a/jvp(b)" and str(stack + source_info_util.new_name_stack("c")) == "a/jvp(b)/c"
-    assert stack == source_info_util.new_name_stack("a").transform("jvp").extend("b") and hash(stack) == hash(stack.extend(()))
+    assert stack == source_info_util.new_name_stack("a").transform("jvp").extend("b") and hash(stack) == hash(
+        stack.extend(())
+    )
     with source_info_util.set_name_stack(stack), source_info_util.extend_name_stack("d"):
         assert str(source_info_util.current_name_stack()) == "a/jvp(b)/d"
         with source_info_util.reset_name_stack(), source_info_util.transform_name_stack("f"):

@@ -1,4 +1,5 @@
 """Jitted functions are pickled by reference where a module names them, and with their settings otherwise."""
+
 import pickle
 
 import pytest
@@ -13,7 +14,7 @@ def doubled(x):
 
 
 def raised(x, n):
-    return x ** n
+    return x**n
 
 
 def test_by_reference():

@@ -1,4 +1,5 @@
 """`gradix.profile`: what each line costs, as a table, a page, a timeline."""
+
 import gzip
 import json
 import re
@@ -34,6 +35,7 @@ def looped(x):
     def body(c, _):
         c = jnp.tanh(c @ x)
         return c, c.sum()
+
     return lax.scan(body, x, None, length=7)[1]
 
 
@@ -62,7 +64,10 @@ def test_sums_equal_the_whole(taken, by):
     assert sum(r.seconds for r in rows) == pytest.approx(sum(r.own for r in taken._recording.runs))
     assert all(r.seconds >= 0 and r.bytes >= 0 and r.flops >= 0 and r.calls > 0 for r in rows)
     assert sum(taken.stages.values()) >= taken.seconds * 0.999
-    assert set(taken.stages) == {"trace", "lower", "compile", "load", "run", "eager", "other"} and taken.stages["compile"] == 0
+    assert (
+        set(taken.stages) == {"trace", "lower", "compile", "load", "run", "eager", "other"}
+        and taken.stages["compile"] == 0
+    )
 
 
 def test_a_block_has_jitted_functions_loops_and_eager_operations():
@@ -71,15 +76,22 @@ def test_a_block_has_jitted_functions_loops_and_eager_operations():
         y = jnp.sin(X)
     rows = {r.line: r for r in p.lines if Path(r.file).name == HERE}
     body = looped.__code__.co_firstlineno + 2
-    assert rows[body].flops >= 7 * 2 * 128**3                  # a loop counts as often as it ran
+    assert rows[body].flops >= 7 * 2 * 128**3  # a loop counts as often as it ran
     assert rows[test_a_block_has_jitted_functions_loops_and_eager_operations.__code__.co_firstlineno + 3].calls == 1
-    assert p.result is None and p.stages["trace"] > 0 and p.stages["eager"] > 0 and y.shape == X.shape and sums.shape == (7,)
+    assert (
+        p.result is None
+        and p.stages["trace"] > 0
+        and p.stages["eager"] > 0
+        and y.shape == X.shape
+        and sums.shape == (7,)
+    )
 
 
 def test_fused_lines_share_their_time():
     def f(x):
         a = jnp.exp(x)
         return a * 2 + x
+
     rows = {r.line - f.__code__.co_firstlineno: r for r in gradix.profile(f)(jnp.ones(10_000)).lines if r.file}
     assert rows[1].flops >= 10_000 and rows[2].flops == 20_000 and 0 < rows[1].share < 1
 
@@ -98,7 +110,11 @@ def test_functions_with_effects_run_once():
 
 
 def test_two_at_a_time_are_refused(tmp_path):
-    with profiler.trace(tmp_path), pytest.raises(RuntimeError, match="another profile is being recorded"), gradix.profile():
+    with (
+        profiler.trace(tmp_path),
+        pytest.raises(RuntimeError, match="another profile is being recorded"),
+        gradix.profile(),
+    ):
         pass
     with gradix.profile(), pytest.raises(RuntimeError, match="another profile is being recorded"), gradix.profile():
         pass
@@ -112,8 +128,14 @@ def test_everything_is_put_back_after_an_error():
     assert gradix._base.events.listeners == [] and gradix._api.jit.jitted_function.kept == []
 
 
-@pytest.mark.parametrize(("use", "words"), [(lambda: gradix.profile(3), "takes a function"), (lambda: gradix.profile()(), "context manager"),
-                                            (lambda: gradix.profile(products).__enter__(), "is called with arguments")])
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (lambda: gradix.profile(3), "takes a function"),
+        (lambda: gradix.profile()(), "context manager"),
+        (lambda: gradix.profile(products).__enter__(), "is called with arguments"),
+    ],
+)
 def test_wrong_uses_say_what_to_write(use, words):
     with pytest.raises(TypeError, match=words):
         use()
@@ -139,7 +161,13 @@ def test_the_timeline_for_perfetto(taken, tmp_path):
 def test_the_page_needs_nothing_else(taken, tmp_path):
     page = taken.to_html()
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
-    assert HERE in page and "y = x @ x" in page and "Timeline" in page and "<details" in page and "prefers-color-scheme: dark" in page
+    assert (
+        HERE in page
+        and "y = x @ x" in page
+        and "Timeline" in page
+        and "<details" in page
+        and "prefers-color-scheme: dark" in page
+    )
     assert taken._repr_html_() in page
     taken.save(tmp_path / "p.html")
     assert (tmp_path / "p.html").read_text(encoding="utf-8") == page
@@ -147,8 +175,15 @@ def test_the_page_needs_nothing_else(taken, tmp_path):
 
 def test_lines_are_compared_with_what_the_machine_reaches(taken, monkeypatch):
     top = machine_peak.Peak(1e10, 1e9)
-    assert top.share(5e9, 1e8, 1.0) == (0.5, "arithmetic") and top.share(1e9, 5e8, 2.0) == (0.25, "memory") and top.share(1, 1, 0.0) == (0.0, "")
-    assert all(0 < n < float("inf") for n in machine_peak.measured()) and machine_peak.measured() is machine_peak.measured()
+    assert (
+        top.share(5e9, 1e8, 1.0) == (0.5, "arithmetic")
+        and top.share(1e9, 5e8, 2.0) == (0.25, "memory")
+        and top.share(1, 1, 0.0) == (0.0, "")
+    )
+    assert (
+        all(0 < n < float("inf") for n in machine_peak.measured())
+        and machine_peak.measured() is machine_peak.measured()
+    )
     monkeypatch.setattr(machine_peak, "measured", lambda: top)
     row = max(taken.lines, key=lambda r: r.flops)
     share, limit = top.share(row.flops, row.bytes, row.seconds)
@@ -168,8 +203,20 @@ def test_the_page_in_a_browser(taken, tmp_path):
     if browser is None:
         pytest.skip("there is no browser on this machine")
     taken.save(tmp_path / "p.html")
-    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom", f"file://{tmp_path}/p.html"],
-                          capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+            "--dump-dom",
+            f"file://{tmp_path}/p.html",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert re.search(r'<svg class="timeline" viewBox="0 0 1000 \d+"><rect', done.stdout)
     assert '<svg class="memory" viewBox="0 0 1000 140"><polygon' in done.stdout
     assert "CONSOLE" not in done.stderr
@@ -177,8 +224,11 @@ def test_the_page_in_a_browser(taken, tmp_path):
 
 def test_the_magic_of_notebooks():
     made, names = {}, {"gradix": gradix, "X": X, "f": products}
-    shell = SimpleNamespace(run_cell=lambda cell: exec(cell, names), push=made.update,
-                            register_magic_function=lambda function, kind: made.update({kind: function}))
+    shell = SimpleNamespace(
+        run_cell=lambda cell: exec(cell, names),
+        push=made.update,
+        register_magic_function=lambda function, kind: made.update({kind: function}),
+    )
     gradix.load_ipython_extension(shell)
     p = made["cell"]("kept", "y = gradix.jit(f)(X)")
     assert made["kept"] is p and any(Path(r.file).name == HERE for r in p.lines) and "<table" in p._repr_html_()
@@ -192,12 +242,13 @@ def test_nothing_is_loaded_before_it_is_named():
 
 # -- profiles for other tools -------------------------------------------------------------------------
 
+
 def test_a_trace_for_perfetto(tmp_path):
     with profiler.trace(tmp_path, create_perfetto_trace=True):
         gradix.jit(products)(X).block_until_ready()
-    found, = tmp_path.glob("plugins/profile/*/perfetto_trace.json.gz")
+    (found,) = tmp_path.glob("plugins/profile/*/perfetto_trace.json.gz")
     assert json.loads(gzip.decompress(found.read_bytes()))["traceEvents"]
-    read, = tmp_path.glob("plugins/profile/*/*.xplane.pb")
+    (read,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
     assert "/host:CPU" in [plane.name for plane in profiler.ProfileData.from_file(str(read)).planes]
 
 
@@ -211,7 +262,8 @@ def test_the_arithmetic_of_convolutions_and_reductions():
     def f(x, k):
         y = lax.conv(x, k, (1, 1), "VALID")
         return y.max()
+
     p = gradix.profile(f)(jnp.ones((2, 3, 20, 20)), jnp.ones((5, 3, 4, 4)))
     rows = {r.line - f.__code__.co_firstlineno: r for r in p.lines if r.file}
-    least = 2 * 2 * 5 * 17 * 17 * 3 * 4 * 4                 # more where the compiler's form of it computes more
+    least = 2 * 2 * 5 * 17 * 17 * 3 * 4 * 4  # more where the compiler's form of it computes more
     assert least * 0.99 <= rows[1].flops <= 4 * least and rows[2].flops >= 2 * 5 * 17 * 17

@@ -1,4 +1,5 @@
 """Progress of loops: what is shown, that results stay, and that it works under every transformation."""
+
 import io
 
 import numpy as np
@@ -15,9 +16,15 @@ LOOPS = {
     "while": (lambda: lax.while_loop(lambda c: c < 5, lambda c: c + 1, 0), 5),
     "jit": (lambda: gradix.jit(lambda x: lax.fori_loop(0, 6, lambda i, x: x * 0.5, x))(1.0), 6),
     "loop of loops": (lambda: lax.fori_loop(0, 3, lambda i, x: lax.fori_loop(0, 4, lambda j, x: x + j, x), 0.0), 3),
-    "grad": (lambda: gradix.grad(lambda x: lax.scan(lambda c, _: (jnp.sin(c * x), None), x, None, length=4)[0])(1.0), 4),
+    "grad": (
+        lambda: gradix.grad(lambda x: lax.scan(lambda c, _: (jnp.sin(c * x), None), x, None, length=4)[0])(1.0),
+        4,
+    ),
     "vmap": (lambda: gradix.vmap(lambda x: lax.fori_loop(0, 4, lambda i, c: jnp.cos(c), x))(jnp.arange(3.0)), 4),
-    "vmap of while": (lambda: gradix.vmap(lambda x: lax.while_loop(lambda c: c < 5, lambda c: c + 1, x))(jnp.arange(3)), 5),
+    "vmap of while": (
+        lambda: gradix.vmap(lambda x: lax.while_loop(lambda c: c < 5, lambda c: c + 1, x))(jnp.arange(3)),
+        5,
+    ),
     "map": (lambda: lax.map(lambda x: x * 2, jnp.arange(4)), 4),
 }
 
@@ -33,7 +40,7 @@ def test_a_watched_loop_gives_what_it_gives_and_tells_its_steps(name):
     lines = out.getvalue().splitlines()
     assert len(lines) == 1 and lines[0].startswith(f"working: {steps}") and "steps/s" in lines[0]
     again = run()
-    assert out.getvalue().splitlines() == lines, again         # outside nothing is shown, compiled before or not
+    assert out.getvalue().splitlines() == lines, again  # outside nothing is shown, compiled before or not
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit, lambda f: gradix.vmap(f, in_axes=None, axis_size=2)])
@@ -41,7 +48,7 @@ def test_a_chosen_scalar_is_shown(wrap):
     out = io.StringIO()
     with gradix.progress("training", file=out, show=lambda carry: carry["loss"]):
         wrap(lambda x: lax.fori_loop(0, 4, lambda i, c: {"loss": c["loss"] / 2}, {"loss": x}))(8.0)
-        lax.fori_loop(0, 2, lambda i, c: c + 1, 0)              # has no loss
+        lax.fori_loop(0, 2, lambda i, c: c + 1, 0)  # has no loss
     first, second = out.getvalue().splitlines()
     assert first.endswith(", 0.5") and second.endswith(" s")
 
@@ -98,4 +105,9 @@ def test_a_terminal_without_tqdm_gets_lines(monkeypatch):
 
 
 def test_durations_are_readable():
-    assert [progress_lines._duration(s) for s in (0.0123, 59.0, 125.0, 7300.0)] == ["0.012 s", "59 s", "2 min 5 s", "2 h 1 min"]
+    assert [progress_lines._duration(s) for s in (0.0123, 59.0, 125.0, 7300.0)] == [
+        "0.012 s",
+        "59 s",
+        "2 min 5 s",
+        "2 h 1 min",
+    ]

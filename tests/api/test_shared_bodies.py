@@ -1,4 +1,5 @@
 """Functions given again to loops, branches and checkpoint, which are traced once for each signature."""
+
 import pytest
 
 import gradix
@@ -59,7 +60,7 @@ def test_a_function_given_again_is_traced_once(name, traces, monkeypatch):
 
 def test_what_closures_hold_tells_functions_apart(traces):
     def times(factor):
-        return lambda x: (x * factor)
+        return lambda x: x * factor
 
     for factor in (2.0, 3.0, 2.0):
         assert float(lax.cond(True, times(factor), plus, 5.0)) == 5 * factor

@@ -1,4 +1,5 @@
 """`jit(f)` made anew finds the traces of `f`, as long as all that `f` captures is as it was."""
+
 import functools
 import gc
 import types
@@ -46,8 +47,18 @@ def test_a_function_jitted_anew_is_traced_and_compiled_once():
     assert traces([lambda: gradix.vmap(gradix.jit(counted))(jnp.ones((2, 3)))] * 2) == 0, "that of an example is known"
 
 
-@pytest.mark.parametrize("options", [{"inline": True}, {"donate_argnums": 0}, {"check": "nan"}, {"device": 0}, {"keep_unused": True},
-                                     {"compiler_options": {"xla_cpu_enable_fast_math": False}}], ids=lambda o: next(iter(o)))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"inline": True},
+        {"donate_argnums": 0},
+        {"check": "nan"},
+        {"device": 0},
+        {"keep_unused": True},
+        {"compiler_options": {"xla_cpu_enable_fast_math": False}},
+    ],
+    ids=lambda o: next(iter(o)),
+)
 def test_options_have_traces_of_their_own(options):
     if "device" in options:
         options = {"device": gradix.devices()[0]}
@@ -111,11 +122,13 @@ def test_closures_and_objects():
 
         def __init__(self):
             self.size, self.parts = 2, {"w": jnp.ones(2)}
+
     model, seen = Model(), []
 
     def f(x):
-        seen.append(1)                      # which the trace itself changes
+        seen.append(1)  # which the trace itself changes
         return x * model.size
+
     call = lambda: float(gradix.jit(f)(1.0))
     assert [call() for _ in range(3)] == [2] * 3 and len(seen) == 1
     model.size = 3
@@ -127,6 +140,7 @@ def test_closures_and_objects():
     def g(x):
         seen.append(2)
         return x * many[-1]
+
     for n in (1, 2):
         many[-1] = n
         assert float(gradix.jit(g)(1.0)) == n
@@ -136,16 +150,20 @@ def test_traced_captures_are_not_shared():
     def outer(y):
         def inner(x):
             return x * y
+
         return gradix.jit(inner)(2.0)
+
     assert float(gradix.grad(outer)(3.0)) == 2 and float(gradix.jit(outer)(4.0)) == 8
 
     def loss(w):
         holder["w"] = w
         return gradix.jit(use)(2.0)
+
     holder = {}
 
     def use(x):
         return x * holder["w"] ** 2
+
     assert [float(gradix.grad(loss)(w)) for w in (1.0, 2.0)] == [4, 8]
 
 
@@ -159,6 +177,7 @@ def test_caches_are_cleared_and_functions_die():
 
     def local(x):
         return x + big
+
     gradix.jit(local)(jnp.ones(5))
     number, alive = id(local), weakref.ref(local)
     del local
@@ -178,6 +197,7 @@ def test_arrays_divided_over_devices_share_too():
 
 def test_nothing_that_holds_the_function_is_kept():
     """Neither its class, by way of an object among the static arguments or a captured one, nor its globals."""
+
     def made():
         class Local:
             factor = jnp.ones(3)
@@ -190,11 +210,13 @@ def test_nothing_that_holds_the_function_is_kept():
 
         def captures(x):
             return x * one.factor
+
         one.read(1.0)
         gradix.jit(captures)(1.0)
         scope = {"gradix": gradix, "jnp": jnp}
         exec("w = jnp.ones(3)\ndef f(x): return x * w\ny = gradix.jit(f)(1.0)", scope)
         return [weakref.ref(x) for x in (Local, one, captures, scope["f"])]
+
     gone = made()
     gc.collect()
     assert [ref() for ref in gone] == [None] * 4

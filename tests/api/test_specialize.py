@@ -1,4 +1,5 @@
 """`jit(f, specialize=True)`: Python decides by traced values, and what was seen once runs without Python."""
+
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ def specialized(function=None, **options):
     def counted(*args, **kwargs):
         runs.append(1)
         return function(*args, **kwargs)
+
     return gradix.jit(counted, specialize=True, **options), runs
 
 
@@ -32,7 +34,7 @@ DECISIONS = {
     "unique": (jnp.unique, np.array([1, 2, 1, 3])),
     "bincount": (jnp.bincount, np.array([1, 1, 3])),
     "arange": (lambda n: jnp.arange(n) * n, np.int32(4)),
-    "slice": (lambda x: x[:x.argmin()], M),
+    "slice": (lambda x: x[: x.argmin()], M),
     "shape": (lambda n: jnp.ones((n, 2)), np.int32(3)),
     "reshape": (lambda n: jnp.ones(6).reshape(n, -1), np.int32(2)),
     "repeat": (lambda n: jnp.repeat(jnp.arange(2), n), np.array([1, 3])),
@@ -86,13 +88,14 @@ def test_values_not_met_before_run_python_and_then_no_more():
             n = jnp.where(n % 2 == 0, n // 2, 3 * n + 1)
             count += 1
         return count
+
     f, runs = specialized(steps)
     want = [0, 1, 7, 2, 5, 8, 16, 3, 19]
     assert [int(f(n)) for n in range(1, 10)] == want
     seen = len(runs)
     assert [int(f(n)) for n in range(1, 10)] == want and len(runs) == seen
     stats = f.stats()
-    assert stats.compiles + stats.loads <= 4        # the steps of the loop are one program
+    assert stats.compiles + stats.loads <= 4  # the steps of the loop are one program
     assert len(stats.paths) == 9 and stats.traces == seen
 
 
@@ -102,6 +105,7 @@ def test_pytrees_static_arguments_and_keywords():
         if way == "both" and params["w"].sum() > 0:
             return {"out": (params["w"] * scale, params["b"]), "n": 3}
         return {"out": params["b"]}
+
     params = {"w": jnp.ones(2), "b": jnp.zeros(1)}
     assert gradix.tree.map(lambda x: x.tolist(), f(params, scale=2.0, way="both")) == {"out": ([2, 2], [0]), "n": 3}
     assert f({**params, "w": -params["w"]}, scale=2.0, way="both")["out"].tolist() == [0]
@@ -109,7 +113,7 @@ def test_pytrees_static_arguments_and_keywords():
 
 
 def test_derivatives_of_any_order_follow_the_way_taken():
-    f, runs = specialized(lambda x: (x ** 3).sum() if x.sum() > 0 else 2 * x.sum())
+    f, runs = specialized(lambda x: (x**3).sum() if x.sum() > 0 else 2 * x.sum())
     np.testing.assert_allclose(gradix.grad(lambda x: f(x))(jnp.ones(2)), [3, 3])
     np.testing.assert_allclose(gradix.grad(lambda x: f(x))(-jnp.ones(2)), [2, 2])
     np.testing.assert_allclose(gradix.hessian(f)(jnp.ones(2)), [[6, 0], [0, 6]])
@@ -123,6 +127,7 @@ def test_a_captured_traced_value_has_its_derivative():
     def loss(w):
         f = gradix.jit(lambda x: x * w if x > 0 else x, specialize=True)
         return f(2.0) + f(-1.0)
+
     assert float(gradix.grad(loss)(3.0)) == 2.0
 
 
@@ -158,6 +163,7 @@ def test_a_function_may_call_itself():
     @gradix.jit(specialize=True)
     def factorial(n):
         return n * factorial(n - 1) if n > 1 else n
+
     assert [int(factorial(jnp.int32(5))) for _ in range(4)] == [120] * 4
     traces = factorial.stats().traces
     assert int(factorial(jnp.int32(5))) == 120 and factorial.stats().traces == traces
@@ -170,6 +176,7 @@ def test_effects_happen_once_and_in_order():
         def act(x):
             seen.append((name, float(x)))
             return np.float32(x)
+
         return act
 
     @gradix.jit(specialize=True)
@@ -181,6 +188,7 @@ def test_effects_happen_once_and_in_order():
             gradix.debug.callback(note("negative"), x, ordered=True)
         gradix.debug.callback(note("last"), x, ordered=True)
         return x
+
     for x, want in [(1.0, ["first", "positive", "last"]), (-1.0, ["first", "negative", "last"])] * 3:
         seen.clear()
         f(x).block_until_ready()
@@ -194,6 +202,7 @@ def test_an_exception_keeps_nothing_and_is_raised_each_time():
         if x < 0:
             raise ValueError("negative")
         return x
+
     assert float(f(1.0)) == 1
     for _ in range(2):
         with pytest.raises(ValueError, match="negative"):
@@ -220,10 +229,11 @@ def test_functions_that_change_their_mind_are_run_anew():
     def f(x):
         y = x + 1 if way[0] == "add" else x * 10
         return y * 2 if y > 5 else y
+
     assert float(f(1.0)) == 2
     way[0] = "multiply"
-    assert float(f(1.0)) == 2           # known, as with any jit
-    assert float(f(9.0)) == 180         # a decision not met before: what was known does not fit any more
+    assert float(f(1.0)) == 2  # known, as with any jit
+    assert float(f(9.0)) == 180  # a decision not met before: what was known does not fit any more
     assert float(f(0.1)) == 1
 
 
@@ -239,8 +249,14 @@ def test_stats_show_the_tree():
 
 
 def test_a_donated_argument_goes_to_the_last_segment_that_takes_it():
-    f = gradix.jit(lambda x, y: (x * 2 if x.sum() > 0 else y - 1) if y.sum() > 0 else x, specialize=True, donate_argnums=(0, 1))
-    for first, second, want, gone in ((1, 1, 2, [True, False]), (-1, 1, 0, [False, True]), (1, -1, 1, [False, False])) * 2:
+    f = gradix.jit(
+        lambda x, y: (x * 2 if x.sum() > 0 else y - 1) if y.sum() > 0 else x, specialize=True, donate_argnums=(0, 1)
+    )
+    for first, second, want, gone in (
+        (1, 1, 2, [True, False]),
+        (-1, 1, 0, [False, True]),
+        (1, -1, 1, [False, False]),
+    ) * 2:
         x, y = jnp.full(3, float(first)) + 0, jnp.full(3, float(second)) + 0
         np.testing.assert_array_equal(f(x, y), np.full(3, want, "f4"))
         assert [x.is_deleted(), y.is_deleted()] == gone
@@ -257,6 +273,7 @@ def test_mutable_arrays_are_written_at_the_end_of_a_call():
         elif x < -5:
             ref[1] = jnp.log(x) if int(x) == -7 else x
         return ref[...].sum() + total[...]
+
     g, h = gradix.jit(f, specialize=True), gradix.jit(f, specialize=True, check="nan")
     for jitted in (g, h):
         total[...], seen[...] = 0.0, jnp.zeros(2)
@@ -282,6 +299,7 @@ def test_random_keys_and_weak_types_pass_through_a_decision():
         a, b = gradix.random.split(key)
         x = x + gradix.random.uniform(a, x.shape)
         return x * 2.0 if x.sum() > 0 else x, gradix.random.uniform(b), 1.5
+
     key, x = gradix.random.key(0), jnp.ones(3)
     a, b = gradix.random.split(key)
     for _ in range(2):

@@ -1,4 +1,5 @@
 """jit(f).trace, .lower and .compile."""
+
 import re
 
 import numpy as np
@@ -61,12 +62,15 @@ def test_compiled(f):
 
 
 @pytest.mark.x32
-@pytest.mark.parametrize("args, kwargs, message", [
-    ((np.ones(4, np.float32),), {"y": 2.0}, r"'x' compiled with float32\[3\] and called with float32\[4\]"),
-    ((np.ones(3, np.int32),), {"y": 2}, r"(?s)'x' compiled.*int32\[3\].*'y' compiled with float32\[\].*int32"),
-    ((np.ones(3, np.float32), 1), {"y": 2.0}, "at args.*2 children"),
-    ((np.ones(3, np.float32),), {}, "at kwargs.*0 children"),
-])
+@pytest.mark.parametrize(
+    "args, kwargs, message",
+    [
+        ((np.ones(4, np.float32),), {"y": 2.0}, r"'x' compiled with float32\[3\] and called with float32\[4\]"),
+        ((np.ones(3, np.int32),), {"y": 2}, r"(?s)'x' compiled.*int32\[3\].*'y' compiled with float32\[\].*int32"),
+        ((np.ones(3, np.float32), 1), {"y": 2.0}, "at args.*2 children"),
+        ((np.ones(3, np.float32),), {}, "at kwargs.*0 children"),
+    ],
+)
 def test_other_arguments_are_refused(f, args, kwargs, message):
     compiled = f.lower(jnp.ones(3), y=2.0).compile()
     with pytest.raises(TypeError, match=message):
@@ -112,15 +116,17 @@ def test_formats(f):
 def test_the_keys_that_differ_are_named():
     compiled = gradix.jit(lambda p, *, flag: p["a"][0] + flag).lower({"a": (1.0,)}, flag=2.0).compile()
     for args, kwargs, message in (
-            (({"b": (1.0,)},), {"flag": 1.0}, r"args\[0\].*so the keys differ: missing 'a', unexpected 'b'"),
-            (({"a": (1.0,)},), {}, "kwargs.*so the keys differ: missing 'flag'"),
-            (({"a": [1.0]},), {"flag": 1.0}, r"args\[0\]\['a'\].*so the types differ"),
-            (({"a": (1.0, 2.0)},), {"flag": 1.0}, r"args\[0\]\['a'\].*so the lengths differ")):
+        (({"b": (1.0,)},), {"flag": 1.0}, r"args\[0\].*so the keys differ: missing 'a', unexpected 'b'"),
+        (({"a": (1.0,)},), {}, "kwargs.*so the keys differ: missing 'flag'"),
+        (({"a": [1.0]},), {"flag": 1.0}, r"args\[0\]\['a'\].*so the types differ"),
+        (({"a": (1.0, 2.0)},), {"flag": 1.0}, r"args\[0\]\['a'\].*so the lengths differ"),
+    ):
         with pytest.raises(TypeError, match=message):
             compiled(*args, **kwargs)
 
 
 # -- what the program is made of ------------------------------------------------------------------------------------
+
 
 @pytest.mark.x32
 def test_captured_arrays_are_hidden_arguments_not_text():
@@ -130,10 +136,10 @@ def test_captured_arrays_are_hidden_arguments_not_text():
     assert len(lowered.as_text()) < 1000
     before = table.unsafe_buffer_pointer()
     compiled = lowered.compile()
-    assert compiled.memory_analysis().argument_size_in_bytes == 8_000_000     # an argument, in no program's code
+    assert compiled.memory_analysis().argument_size_in_bytes == 8_000_000  # an argument, in no program's code
     for run in (f, compiled):
         np.testing.assert_array_equal(run(jnp.ones(1_000_000))[:3], [1, 2, 3])
-    assert table.unsafe_buffer_pointer() == before                           # no copy was put in its place
+    assert table.unsafe_buffer_pointer() == before  # no copy was put in its place
     (const,) = f.trace(jnp.ones(1_000_000)).jaxpr.consts
     assert const is table
 
@@ -161,7 +167,7 @@ def test_a_nested_function_is_traced_and_written_once():
     gradix.jit(lambda x: layer(x) + 1).lower(jnp.ones(5))
     assert len(traced) == 1
     text = gradix.jit(lambda x: [gradix.jit(lambda v: jnp.sin(v))(x * i) for i in range(3)]).lower(1.0).as_text()
-    assert text.count("func.func private") == 1                              # of equal text, though traced apart
+    assert text.count("func.func private") == 1  # of equal text, though traced apart
 
 
 def test_options_of_jit_that_the_reference_takes():
@@ -170,7 +176,9 @@ def test_options_of_jit_that_the_reference_takes():
     inner = gradix.jit(lambda x: x * 2, inline=True)
     assert "jit" not in str(gradix.make_jaxpr(lambda x: inner(x))(1.0))
     two = jnp.ones(2)
-    counts = [gradix.jit(lambda x, y: x, keep_unused=keep).lower(two, two).as_text().count("%arg") for keep in (False, True)]
+    counts = [
+        gradix.jit(lambda x, y: x, keep_unused=keep).lower(two, two).as_text().count("%arg") for keep in (False, True)
+    ]
     assert counts == [2, 3]
 
 
@@ -184,14 +192,16 @@ def test_a_numpy_array_used_often_is_one_constant():
         for _ in range(5):
             x = jnp.where(x > 1e9, x, x + table) * gradix.jit(lambda v: v / jnp.maximum(table, 1))(x)
         return x
+
     assert len(f.trace(table).jaxpr.consts) == 1
-    assert len(gradix.make_jaxpr(lambda x: x + table[::2] + table[::2])(table[::2]).consts) == 2      # two objects
+    assert len(gradix.make_jaxpr(lambda x: x + table[::2] + table[::2])(table[::2]).consts) == 2  # two objects
 
     def g(x):
         own = np.zeros(100, "f8")
         first = x + own
         own[-1] = 5
         return first, x + own, x - own
+
     assert len(gradix.jit(g).trace(0.0).jaxpr.consts) == 2
     outs = gradix.jit(g)(0.0)
     assert [float(o[-1]) for o in outs] == [0, 5, -5]
@@ -206,10 +216,11 @@ def test_the_text_may_say_where_operations_come_from():
         y = inner(x @ w)
         y = gradix.lax.fori_loop(0, 3, lambda i, c: c * 2.0, y)
         return jnp.sort(y).sum() + jnp.linalg.solve(w, w)[0, 0]
+
     lowered = gradix.jit(f).lower(np.ones((2, 3), "f4"), np.ones((3, 3), "f4"))
     text, line = lowered.as_text(debug_info=True), f.__code__.co_firstlineno
     for name, offset in (("sine", -2), ("dot_general", 1), ("multiply", 2), ("while", 2)):
         assert re.search(rf'stablehlo.{name}"(?s:.*?)"[^"]*test_stages.py":{line + offset}:0\)', text), name
     assert " loc(" not in lowered.as_text()
     assert re.sub(r" loc\(.*\)$", "", text, flags=re.MULTILINE) == lowered.as_text()
-    xla.parse_module(text)                                                    # it is still a program
+    xla.parse_module(text)  # it is still a program

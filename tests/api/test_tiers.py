@@ -1,4 +1,5 @@
 """The tiers before the whole compilation: what runs by them, how often, and that nothing else is different."""
+
 import os
 import subprocess
 import sys
@@ -42,11 +43,15 @@ def test_tiny_functions_are_compiled_after_some_calls(tier):
     assert f.stats().traces == 1 and f.stats().calls == 2 * HOST_CALLS + 4
 
 
-@pytest.mark.parametrize("function,x", [
-    (lambda x: lax.fori_loop(0, 3, lambda _, v: v + 1, x), np.ones(3, "f4")),
-    (lambda x: x + 1, np.ones(1 << 13, "f4")),
-    (lambda x: (gradix.debug.callback(lambda v: None, x), x)[1], np.ones(3, "f4")),
-], ids=["a loop", "a large array", "an effect"])
+@pytest.mark.parametrize(
+    "function,x",
+    [
+        (lambda x: lax.fori_loop(0, 3, lambda _, v: v + 1, x), np.ones(3, "f4")),
+        (lambda x: x + 1, np.ones(1 << 13, "f4")),
+        (lambda x: (gradix.debug.callback(lambda v: None, x), x)[1], np.ones(3, "f4")),
+    ],
+    ids=["a loop", "a large array", "an effect"],
+)
 def test_all_other_functions_are_compiled_at_once(tier, function, x):
     f = gradix.jit(function)
     f(x)
@@ -72,15 +77,23 @@ def test_checks_of_values_stay(tier):
 
 
 def test_the_environment_chooses_the_tier():
-    code = ("import gradix; f = gradix.jit(lambda x: x + 1); f(1.0); s = f.stats(); "
-            "from gradix._runtime import xla; print(s.compiles + s.loads, xla.is_started())")
+    code = (
+        "import gradix; f = gradix.jit(lambda x: x + 1); f(1.0); s = f.stats(); "
+        "from gradix._runtime import xla; print(s.compiles + s.loads, xla.is_started())"
+    )
     for value, want in (("auto", "0 False"), ("xla", "1 True")):
-        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "GRADIX_TIER": value}, check=True,
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "GRADIX_TIER": value},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         assert done.stdout.split() == want.split(), value
 
 
 # -- sizes of jit(symbolic=...) ------------------------------------------------------------------------------------
+
 
 def _calls(n: int):
     return override("gradix_quick_calls", n)
@@ -113,8 +126,10 @@ def test_the_quick_program_asks_for_no_optimizations(monkeypatch):
     assert len(asked) == 2 and asked[0] != asked[1]
 
 
-@pytest.mark.parametrize("calls, options", [(0, {}), (3, {"donate_argnums": 0}),
-                                            (3, {"compiler_options": {"xla_cpu_enable_fast_math": False}})])
+@pytest.mark.parametrize(
+    "calls, options",
+    [(0, {}), (3, {"donate_argnums": 0}), (3, {"compiler_options": {"xla_cpu_enable_fast_math": False}})],
+)
 def test_all_other_sizes_are_compiled_whole_at_once(calls, options):
     with _calls(calls):
         f = gradix.jit(lambda x: x * 2 + 1, symbolic="n", **options)

@@ -1,4 +1,5 @@
 """A `ShapeDtypeStruct` stands for an array wherever a program is only looked at, as argument and as result."""
+
 import pytest
 
 import gradix
@@ -7,11 +8,17 @@ import gradix.numpy as jnp
 VECTOR = gradix.ShapeDtypeStruct((3,), jnp.float32)
 
 
-@pytest.mark.parametrize("fun", [lambda x: VECTOR, lambda x: gradix.jit(lambda y: VECTOR)(x),
-                                 lambda x: gradix.jit(gradix.jit(lambda y: {"a": VECTOR}))(x)["a"],
-                                 lambda x: gradix.jit(lambda y, z: z * y)(x, VECTOR),
-                                 lambda x: gradix.jit(lambda y: y + 1)(gradix.eval_shape(lambda: VECTOR))],
-                         ids=["result", "of jit", "of nested jit", "argument", "own result"])
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: VECTOR,
+        lambda x: gradix.jit(lambda y: VECTOR)(x),
+        lambda x: gradix.jit(gradix.jit(lambda y: {"a": VECTOR}))(x)["a"],
+        lambda x: gradix.jit(lambda y, z: z * y)(x, VECTOR),
+        lambda x: gradix.jit(lambda y: y + 1)(gradix.eval_shape(lambda: VECTOR)),
+    ],
+    ids=["result", "of jit", "of nested jit", "argument", "own result"],
+)
 def test_types_as_results(fun):
     got = gradix.eval_shape(fun, 1.0)
     assert (got.shape, got.dtype) == ((3,), jnp.float32)

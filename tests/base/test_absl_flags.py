@@ -1,4 +1,5 @@
 """Options on the command line of programs that use absl."""
+
 import os
 import subprocess
 import sys
@@ -23,6 +24,10 @@ app.run(main)
 def test_options_are_flags(method):
     arguments = ["--jax_enable_x64", "--jax_numpy_rank_promotion=warn", "--mine=b", "rest"]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "GRADIX_"))}
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(method=method), *arguments], capture_output=True, text=True,
-                          env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(method=method), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
     assert done.stdout == "True warn b ['rest']\n", done.stderr

@@ -1,4 +1,5 @@
 """Options: values, checks, overrides by thread, and what traces depend on."""
+
 import asyncio
 import doctest
 import json
@@ -44,14 +45,17 @@ def test_update_and_read():
     assert len(config.values) >= 133 and config.values["jax_platforms"] is None
 
 
-@pytest.mark.parametrize("name, value, words", [
-    ("jax_numpy_rank_promotion", "loud", "'allow', 'warn', 'raise'.*got 'loud'"),
-    ("jax_default_matmul_precision", 3, "'highest'.*or None; got 3"),
-    ("jax_enable_x64", "maybe", "True or False; got 'maybe'"),
-    ("jax_compilation_cache_max_size", 1.5, "type int; got 1.5"),
-    ("jax_platforms", 5, "type str; got 5"),
-    ("jax_default_device", 5, "must be a Device.*got 5"),
-])
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("jax_numpy_rank_promotion", "loud", "'allow', 'warn', 'raise'.*got 'loud'"),
+        ("jax_default_matmul_precision", 3, "'highest'.*or None; got 3"),
+        ("jax_enable_x64", "maybe", "True or False; got 'maybe'"),
+        ("jax_compilation_cache_max_size", 1.5, "type int; got 1.5"),
+        ("jax_platforms", 5, "type str; got 5"),
+        ("jax_default_device", 5, "must be a Device.*got 5"),
+    ],
+)
 def test_wrong_values(name, value, words):
     before = config.read(name)
     with pytest.raises(ValueError, match=words):
@@ -197,10 +201,18 @@ def test_an_empty_variable_is_not_set():
 
 
 def test_environment():
-    code = ("import json; from gradix._base.config import config as c; print(json.dumps([c.jax_enable_x64, "
-            "c.jax_numpy_rank_promotion, c.jax_num_cpu_devices, c.jax_persistent_cache_min_compile_time_secs]))")
-    out, _ = in_process(code, JAX_ENABLE_X64="1", GRADIX_NUMPY_RANK_PROMOTION="warn", JAX_NUMPY_RANK_PROMOTION="raise",
-                        GRADIX_NUM_CPU_DEVICES="8", JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0.5")
+    code = (
+        "import json; from gradix._base.config import config as c; print(json.dumps([c.jax_enable_x64, "
+        "c.jax_numpy_rank_promotion, c.jax_num_cpu_devices, c.jax_persistent_cache_min_compile_time_secs]))"
+    )
+    out, _ = in_process(
+        code,
+        JAX_ENABLE_X64="1",
+        GRADIX_NUMPY_RANK_PROMOTION="warn",
+        JAX_NUMPY_RANK_PROMOTION="raise",
+        GRADIX_NUM_CPU_DEVICES="8",
+        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0.5",
+    )
     assert json.loads(out) == [True, "warn", 8, 0.5]
     _, err = in_process(code, GRADIX_ENABLE_X64="perhaps")
     assert "GRADIX_ENABLE_X64='perhaps'" in err and "True or False" in err
@@ -210,13 +222,19 @@ def test_environment():
 
 TASKS = {
     "enable_x64": (lambda: gradix.enable_x64(True), lambda: config.jax_enable_x64),
-    "default_matmul_precision": (lambda: gradix.default_matmul_precision("highest"), lambda: config.jax_default_matmul_precision),
+    "default_matmul_precision": (
+        lambda: gradix.default_matmul_precision("highest"),
+        lambda: config.jax_default_matmul_precision,
+    ),
     "disable_jit": (gradix.disable_jit, lambda: config.jax_disable_jit),
     "debug_nans": (lambda: gradix.debug_nans(True), lambda: config.jax_debug_nans),
     "default_device": (lambda: gradix.default_device(gradix.devices()[0]), lambda: config.jax_default_device),
     "transfer_guard": (lambda: gradix.transfer_guard("disallow"), lambda: config.jax_transfer_guard),
     "set_mesh": (lambda: gradix.set_mesh(gradix.make_mesh((1,), ("x",))), lambda: config.gradix_mesh),
-    "use_abstract_mesh": (lambda: gradix.sharding.use_abstract_mesh(gradix.make_mesh((1,), ("x",)).abstract_mesh), lambda: config.gradix_mesh),
+    "use_abstract_mesh": (
+        lambda: gradix.sharding.use_abstract_mesh(gradix.make_mesh((1,), ("x",)).abstract_mesh),
+        lambda: config.gradix_mesh,
+    ),
     "a mesh": (lambda: gradix.make_mesh((1,), ("x",)), lambda: config.gradix_mesh),
 }
 

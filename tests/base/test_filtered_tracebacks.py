@@ -1,4 +1,5 @@
 """What `jax_traceback_filtering` does to exceptions that are caught, mode by mode, and beside the reference."""
+
 import importlib.util
 import os
 import sys
@@ -28,7 +29,7 @@ class Frozen(Exception):
     """Takes no attributes, such as notes."""
 
     def __setattr__(self, name, value):
-        if name != "__traceback__":     # which context managers set
+        if name != "__traceback__":  # which context managers set
             raise AttributeError(name)
 
 
@@ -44,13 +45,15 @@ def programs(lib):
     def raising(error, cause=None):
         def bad(*_):
             raise error
+
         def chained(*_):
             try:
                 raise LookupError("first")
             except LookupError as first:
                 if cause == "context":
-                    raise error          # noqa: B904 (is what is tested)
+                    raise error  # noqa: B904 (is what is tested)
                 raise error from (first if cause == "cause" else None)
+
         return chained if cause else bad
 
     def nested(x):
@@ -62,6 +65,7 @@ def programs(lib):
                 lib.jit(raising(Mine("inner")))(x)
             except Mine as e:
                 raise Mine("outer") from e
+
         return lib.jit(outer)(x)
 
     def backward(x):
@@ -77,18 +81,18 @@ def programs(lib):
     return {
         "jit": lambda: lib.jit(raising(Mine("m")))(x),
         "nested": lambda: nested(x),
-        "scan": lambda: lax.scan(raising(Mine("m")), 0., x),
+        "scan": lambda: lax.scan(raising(Mine("m")), 0.0, x),
         "while_loop": lambda: lax.while_loop(raising(Mine("m")), lambda x: x, x),
         "fori_loop": lambda: lax.fori_loop(0, 3, raising(Mine("m")), x),
         "map": lambda: lax.map(raising(Mine("m")), x),
         "cond": lambda: lax.cond(x.sum() > 0, raising(Mine("m")), lambda x: x, x),
         "switch": lambda: lax.switch(0, [raising(Mine("m")), lambda x: x], x),
         "associative_scan": lambda: lax.associative_scan(raising(Mine("m")), x),
-        "checkpoint": lambda: lib.grad(lib.checkpoint(raising(Mine("m"))))(1.),
+        "checkpoint": lambda: lib.grad(lib.checkpoint(raising(Mine("m"))))(1.0),
         "jacfwd": lambda: lib.jacfwd(raising(Mine("m")))(x),
         "jacrev": lambda: lib.jacrev(raising(Mine("m")))(x),
         "hessian": lambda: lib.hessian(raising(Mine("m")))(x),
-        "value_and_grad": lambda: lib.value_and_grad(raising(Mine("m")))(1.),
+        "value_and_grad": lambda: lib.value_and_grad(raising(Mine("m")))(1.0),
         "vjp": lambda: lib.vjp(raising(Mine("m")), x),
         "linearize": lambda: lib.linearize(raising(Mine("m")), x),
         "make_jaxpr": lambda: lib.make_jaxpr(raising(Mine("m")))(x),
@@ -123,7 +127,7 @@ def frames_of(error):
     """The frames of a traceback after the one that ran the program."""
     frames = [f for f, _ in traceback.walk_tb(error.__traceback__)]
     starts = [i for i, f in enumerate(frames) if f.f_code is raised.__code__]
-    return frames[starts[0] + 1:] if starts else frames
+    return frames[starts[0] + 1 :] if starts else frames
 
 
 def names(frames):
@@ -156,7 +160,11 @@ def test_frames_of_caught_exceptions(mode, name):
     e = raised(programs(gradix)[name])
     every = names(frames_of(e))
     if mode == "off" or name in PASSED:
-        assert shown(e) == every != users(e) and not hasattr(e, "__notes__") and not isinstance(e.__cause__, UnfilteredStackTrace)
+        assert (
+            shown(e) == every != users(e)
+            and not hasattr(e, "__notes__")
+            and not isinstance(e.__cause__, UnfilteredStackTrace)
+        )
         return
     assert shown(e) == users(e) and len(users(e)) >= 1
     if mode == "tracebackhide":
@@ -165,7 +173,9 @@ def test_frames_of_caught_exceptions(mode, name):
     assert every == users(e)
     if mode == "remove_frames":
         whole = e.__cause__
-        assert isinstance(whole, UnfilteredStackTrace) and type(e).__name__ in str(whole) and not hasattr(e, "__notes__")
+        assert (
+            isinstance(whole, UnfilteredStackTrace) and type(e).__name__ in str(whole) and not hasattr(e, "__notes__")
+        )
         assert users(whole) == every != names(frames_of(whole))
     else:
         assert e.__notes__ == [NOTE] and not isinstance(e.__cause__, UnfilteredStackTrace)
@@ -180,8 +190,14 @@ def summary(error, unfiltered, depth=0):
     # what the other library says of its own accord, such as where an operation was written
     own = type(error.__cause__).__name__ == "JaxStackTraceBeforeTransformation"
     cause = None if own else error.__cause__
-    return (type(error).__name__, users(error), len(getattr(error, "__notes__", ())), error.__suppress_context__ and not own,
-            summary(cause, unfiltered, depth + 1), summary(error.__context__, unfiltered, depth + 1))
+    return (
+        type(error).__name__,
+        users(error),
+        len(getattr(error, "__notes__", ())),
+        error.__suppress_context__ and not own,
+        summary(cause, unfiltered, depth + 1),
+        summary(error.__context__, unfiltered, depth + 1),
+    )
 
 
 @pytest.mark.parity
@@ -189,6 +205,7 @@ def summary(error, unfiltered, depth=0):
 @pytest.mark.parametrize("mode", MODES, indirect=True)
 def test_as_the_reference(mode, name, peer):
     from jax._src.traceback_util import UnfilteredStackTrace as theirs
+
     before = peer.config.jax_traceback_filtering
     peer.config.update("jax_traceback_filtering", mode)
     try:
@@ -205,10 +222,13 @@ def test_exceptions_that_take_no_attributes(kind, mode):
 
     def bad(x):
         raise error
+
     e = raised(lambda: gradix.jit(bad)(1.0))
     assert e is error and shown(e)[-1] == "bad"
     if mode in ("remove_frames", "quiet_remove_frames", "auto"):
-        assert shown(e) == ["<lambda>", "bad"] and isinstance(e.__cause__, UnfilteredStackTrace) == (mode == "remove_frames")
+        assert shown(e) == ["<lambda>", "bad"] and isinstance(e.__cause__, UnfilteredStackTrace) == (
+            mode == "remove_frames"
+        )
 
 
 def test_an_exception_raised_again_has_one_note_and_one_traceback():
@@ -216,6 +236,7 @@ def test_an_exception_raised_again_has_one_note_and_one_traceback():
 
     def bad(x):
         raise error
+
     first = [shown(raised(lambda: gradix.jit(bad)(1.0))) for _ in range(2)][0]
     assert first == ["<lambda>", "bad"] and error.__notes__ == [NOTE]
 
@@ -232,12 +253,16 @@ def test_handlers_inside_of_a_transformed_function_see_every_frame():
 
     def inner(x):
         raise Mine("m")
+
     assert shown(raised(lambda: gradix.jit(outer)(gradix.numpy.ones(3)))) == ["<lambda>", "outer", "inner"]
     assert "vmap.py" in seen[0]
 
 
 def test_functions_of_arrays_are_left_out_too():
-    for call in (lambda: gradix.numpy.add(gradix.numpy.ones(3), gradix.numpy.ones(4)), lambda: gradix.numpy.ones(3) + gradix.numpy.ones(4)):
+    for call in (
+        lambda: gradix.numpy.add(gradix.numpy.ones(3), gradix.numpy.ones(4)),
+        lambda: gradix.numpy.ones(3) + gradix.numpy.ones(4),
+    ):
         assert shown(raised(call)) == ["<lambda>"]
 
 
@@ -251,6 +276,7 @@ def test_a_librarys_own_frames(tmp_path, monkeypatch):
 
     def bad():
         raise Mine("m")
+
     call = traceback_util.api_boundary(plumbing.call)
     assert shown(raised(lambda: call(bad))) == ["<lambda>", "call", "bad"]
     traceback_util._exclude_paths.append(str(path))
@@ -269,6 +295,7 @@ def test_in_ipython_frames_are_hidden(monkeypatch):
         @staticmethod
         def get_ipython():
             return object()
+
     monkeypatch.setitem(sys.modules, "IPython", Shell)
     e = raised(lambda: gradix.jit(lambda x: x.nothing)(1.0))
     assert not hasattr(e, "__notes__") and shown(e) == ["<lambda>"] * 2 != names(frames_of(e))
@@ -279,4 +306,5 @@ def test_a_boundary_keeps_its_face():
     def double(x: int) -> int:
         """Twice."""
         return 2 * x
+
     assert double(3) == 6 and double.__name__ == "double" and double.__doc__ == "Twice." and double.__wrapped__(2) == 4

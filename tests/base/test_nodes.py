@@ -1,4 +1,5 @@
 """Registering node types, and the node types of the package."""
+
 import dataclasses
 import functools
 import inspect
@@ -22,7 +23,8 @@ def round_trip(value):
 
 def test_register_function():
     class Box:
-        def __init__(self, *content): self.content = content
+        def __init__(self, *content):
+            self.content = content
 
     tree_util.register_pytree_node(Box, lambda b: (b.content, "aux"), lambda aux, content: Box(*content))
     assert tree.leaves(Box(1, [2])) == [1, 2] and round_trip(Box(1, [2])).content == (1, [2])
@@ -34,10 +36,12 @@ def test_register_function():
 
 def test_register_with_keys():
     class Box:
-        def __init__(self, content): self.content = content
+        def __init__(self, content):
+            self.content = content
 
     tree_util.register_pytree_with_keys(
-        Box, lambda b: (((GetAttrKey("content"), b.content),), None), lambda aux, children: Box(*children))
+        Box, lambda b: (((GetAttrKey("content"), b.content),), None), lambda aux, children: Box(*children)
+    )
     assert paths([Box({"a": 1})]) == ["[0].content['a']"] and tree.leaves(Box(5)) == [5]
     assert round_trip(Box(3)).content == 3
 
@@ -45,17 +49,27 @@ def test_register_with_keys():
 def test_class_decorators():
     @tree_util.register_pytree_node_class
     class Plain:
-        def __init__(self, x): self.x = x
-        def tree_flatten(self): return (self.x,), "meta"
+        def __init__(self, x):
+            self.x = x
+
+        def tree_flatten(self):
+            return (self.x,), "meta"
+
         @classmethod
-        def tree_unflatten(cls, aux_data, children): return cls(*children)
+        def tree_unflatten(cls, aux_data, children):
+            return cls(*children)
 
     @tree_util.register_pytree_with_keys_class
     class Keyed:
-        def __init__(self, x): self.x = x
-        def tree_flatten_with_keys(self): return ((GetAttrKey("x"), self.x),), None
+        def __init__(self, x):
+            self.x = x
+
+        def tree_flatten_with_keys(self):
+            return ((GetAttrKey("x"), self.x),), None
+
         @classmethod
-        def tree_unflatten(cls, aux_data, children): return cls(*children)
+        def tree_unflatten(cls, aux_data, children):
+            return cls(*children)
 
     assert tree.map(lambda v: v + 1, Plain(1)).x == 2 and paths(Plain(1)) == ["[<flat index 0>]"]
     assert tree.map(lambda v: v + 1, Keyed(1)).x == 2 and paths(Keyed(1)) == [".x"]
@@ -79,7 +93,8 @@ def test_dataclass_forms():
         debug: str = "no"
 
     class Loose:
-        def __init__(self, a, b): self.a, self.b = a, b
+        def __init__(self, a, b):
+            self.a, self.b = a, b
 
     tree_util.register_dataclass(Loose, ["a"], ["b"])
     assert paths(Marked([1, 2])) == [".x[0]", ".x[1]"] and round_trip(Marked(1, "other")) == Marked(1, "other")
@@ -88,12 +103,15 @@ def test_dataclass_forms():
     assert vars(round_trip(Loose(1, "b"))) == {"a": 1, "b": "b"}
 
 
-@pytest.mark.parametrize("arguments, error, words", [
-    (dict(data_fields=["x"]), TypeError, "neither"),
-    (dict(data_fields=["x"], meta_fields=[]), ValueError, r"\['y'\] are in neither"),
-    (dict(data_fields=["x", "y", "z"], meta_fields=[]), ValueError, r"\['z'\] are not fields"),
-    (dict(data_fields=["x", "y"], meta_fields=["y"]), ValueError, r"both data and meta fields: \['y'\]"),
-])
+@pytest.mark.parametrize(
+    "arguments, error, words",
+    [
+        (dict(data_fields=["x"]), TypeError, "neither"),
+        (dict(data_fields=["x"], meta_fields=[]), ValueError, r"\['y'\] are in neither"),
+        (dict(data_fields=["x", "y", "z"], meta_fields=[]), ValueError, r"\['z'\] are not fields"),
+        (dict(data_fields=["x", "y"], meta_fields=["y"]), ValueError, r"both data and meta fields: \['y'\]"),
+    ],
+)
 def test_dataclass_errors(arguments, error, words):
     @dataclasses.dataclass
     class Pair:

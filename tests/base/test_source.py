@@ -1,4 +1,5 @@
 """Places in the user's program, and modules imported late."""
+
 import contextlib
 import functools
 import os

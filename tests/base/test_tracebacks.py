@@ -1,4 +1,5 @@
 """What an uncaught exception shows: the user's frames, and how to see the others."""
+
 import os
 import subprocess
 import sys
@@ -32,8 +33,14 @@ def dying(tmp_path, *arguments, launcher=(), **variables):
     """What a program that dies writes to stderr."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
-    done = subprocess.run([sys.executable, *launcher, str(path), *arguments], capture_output=True, text=True, timeout=300,
-                          check=False, env={**os.environ, "PYTHONPATH": str(ROOT), **variables})
+    done = subprocess.run(
+        [sys.executable, *launcher, str(path), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+    )
     assert done.returncode == 1
     return done.stderr
 

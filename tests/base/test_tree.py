@@ -1,4 +1,5 @@
 """Pytrees: taking apart, putting together, mapping, prefixes, key paths, and what their errors say."""
+
 import collections
 import dataclasses
 import operator
@@ -10,13 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gradix import tree, tree_util
-from gradix._base.tree import (
-    broadcast_prefix,
-    equality_errors,
-    flatten_axes,
-    prefix_errors,
-    recursion,
-)
+from gradix._base.tree import broadcast_prefix, equality_errors, flatten_axes, prefix_errors, recursion
 
 Point = collections.namedtuple("Point", "x y")
 
@@ -26,12 +21,14 @@ def trees():
     keys = st.text("abcde", min_size=1, max_size=2)
     return st.recursive(
         st.integers() | st.none(),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(keys, inner, max_size=3)
-        | st.dictionaries(keys, inner, max_size=3).map(collections.OrderedDict)
-        | st.dictionaries(keys, inner, max_size=3).map(lambda d: collections.defaultdict(list, d))
-        | st.builds(Point, inner, inner),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.lists(inner, max_size=3).map(tuple)
+            | st.dictionaries(keys, inner, max_size=3)
+            | st.dictionaries(keys, inner, max_size=3).map(collections.OrderedDict)
+            | st.dictionaries(keys, inner, max_size=3).map(lambda d: collections.defaultdict(list, d))
+            | st.builds(Point, inner, inner)
+        ),
         max_leaves=12,
     )
 
@@ -97,8 +94,10 @@ def test_transpose_twice_is_the_identity(outer, inner):
     outer_def, inner_def = tree.structure(outer), tree.structure(inner)
     if not outer_def.num_leaves or not inner_def.num_leaves:
         return
-    value = tree.unflatten(outer_def, [tree.unflatten(inner_def, list(range(k, k + inner_def.num_leaves)))
-                                       for k in range(outer_def.num_leaves)])
+    value = tree.unflatten(
+        outer_def,
+        [tree.unflatten(inner_def, list(range(k, k + inner_def.num_leaves))) for k in range(outer_def.num_leaves)],
+    )
     turned = tree.transpose(outer_def, inner_def, value)
     assert tree.structure(turned) == inner_def.compose(outer_def)
     assert tree.transpose(inner_def, outer_def, turned) == value
@@ -160,13 +159,16 @@ def test_treedefs():
 
 
 # ------------------------------------------------------------------------------------------------ errors
-@pytest.mark.parametrize("one, two, words", [
-    ({"a": [1, 2]}, {"a": [1, 2, 3]}, ["['a']", "lengths", "2", "3"]),
-    ({"a": 1, "c": 2}, {"a": 1, "b": 2}, ["Dict key mismatch", "'c'", "'b'"]),
-    ((1, [2]), (1, (2,)), ["[1]", "types", "list", "tuple"]),
-    ((1, [2]), (1, 5), ["[1]", "types", "leaf of type int"]),
-    ((1, None), (1, 5), ["[1]", "None", "int"]),
-])
+@pytest.mark.parametrize(
+    "one, two, words",
+    [
+        ({"a": [1, 2]}, {"a": [1, 2, 3]}, ["['a']", "lengths", "2", "3"]),
+        ({"a": 1, "c": 2}, {"a": 1, "b": 2}, ["Dict key mismatch", "'c'", "'b'"]),
+        ((1, [2]), (1, (2,)), ["[1]", "types", "list", "tuple"]),
+        ((1, [2]), (1, 5), ["[1]", "types", "leaf of type int"]),
+        ((1, None), (1, 5), ["[1]", "None", "int"]),
+    ],
+)
 def test_a_mismatch_names_the_path_and_both_sides(one, two, words):
     with pytest.raises(ValueError) as caught:
         tree.map(lambda x, y: x, one, two)
@@ -228,6 +230,7 @@ def raises_and_keeps_the_stack(match: str, call) -> None:
     On Python 3.12 and 3.13, where how many of the latter are in progress is not known, it may miss two for each frame. Threads that
     trace or compile raise the limit of all threads meanwhile, so what is not as before is measured again.
     """
+
     def down(n):
         try:
             return down(n + 1)
@@ -266,11 +269,19 @@ def deep(make, levels=20_000):
     return value
 
 
-@pytest.mark.parametrize("call", [
-    lambda: tree.flatten(cyclic_list()), lambda: tree.leaves(cyclic_link()), lambda: tree.structure(cyclic_link()),
-    lambda: tree.flatten_with_path(cyclic_link()), lambda: tree.map(abs, cyclic_list()),
-    lambda: tree.leaves(cyclic_list(), is_leaf=lambda x: False), lambda: tree.broadcast([1, 2], cyclic_list()),
-], ids=["list", "node", "structure", "path", "map", "is_leaf", "broadcast"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tree.flatten(cyclic_list()),
+        lambda: tree.leaves(cyclic_link()),
+        lambda: tree.structure(cyclic_link()),
+        lambda: tree.flatten_with_path(cyclic_link()),
+        lambda: tree.map(abs, cyclic_list()),
+        lambda: tree.leaves(cyclic_list(), is_leaf=lambda x: False),
+        lambda: tree.broadcast([1, 2], cyclic_list()),
+    ],
+    ids=["list", "node", "structure", "path", "map", "is_leaf", "broadcast"],
+)
 def test_a_tree_that_contains_itself(call):
     raises_and_keeps_the_stack("contains itself: tree", call)
 
@@ -287,8 +298,11 @@ def test_errors_in_callbacks_do_not_use_up_the_stack():
             raise LookupError("refused")
         return False
 
-    calls = (lambda: tree.flatten([[[Refusing()]]]), lambda: tree.flatten([[[1]]], raising),
-             lambda: tree.leaves_with_path([[[1]]], raising))
+    calls = (
+        lambda: tree.flatten([[[Refusing()]]]),
+        lambda: tree.flatten([[[1]]], raising),
+        lambda: tree.leaves_with_path([[[1]]], raising),
+    )
     tree.leaves(1)
     before = recursion._budget()
     for call in calls:

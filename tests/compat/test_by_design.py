@@ -1,4 +1,5 @@
 """The list of another suite's tests that do not count, each with the reason."""
+
 import json
 import re
 from pathlib import Path

@@ -1,4 +1,5 @@
 """The commands of `python -m gradix`, and that asking for help does nothing."""
+
 import json
 import re
 import subprocess
@@ -11,15 +12,22 @@ from gradix.compat import commands
 
 
 def run(*arguments, **env):
-    return subprocess.run([sys.executable, "-m", "gradix", *arguments], capture_output=True, text=True, timeout=300,
-                          env={**__import__("os").environ, **env})
+    return subprocess.run(
+        [sys.executable, "-m", "gradix", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**__import__("os").environ, **env},
+    )
 
 
 @pytest.fixture
 def script(tmp_path):
     path = tmp_path / "program.py"
-    path.write_text("import sys\nimport jax\nimport jax.numpy as jnp\n\n\ndef f(x):\n    y = x @ x\n    return y.sum()\n\n\n"
-                    "print(jax.jit(f)(jnp.ones((64, 64))), sys.argv[1:])\nsys.exit(len(sys.argv) - 1)\n")
+    path.write_text(
+        "import sys\nimport jax\nimport jax.numpy as jnp\n\n\ndef f(x):\n    y = x @ x\n    return y.sum()\n\n\n"
+        "print(jax.jit(f)(jnp.ones((64, 64))), sys.argv[1:])\nsys.exit(len(sys.argv) - 1)\n"
+    )
     return path
 
 
@@ -46,10 +54,15 @@ def test_version_and_usage(capsys):
 
 
 def test_a_program_is_profiled(script, tmp_path):
-    done = run("profile", "--html", str(tmp_path / "p.html"), "--perfetto", str(tmp_path / "t.json"), str(script), "a", "--b")
+    done = run(
+        "profile", "--html", str(tmp_path / "p.html"), "--perfetto", str(tmp_path / "t.json"), str(script), "a", "--b"
+    )
     assert done.returncode == 2, done.stderr
     assert "262144.0 ['a', '--b']" in done.stdout and re.search(r"program\.py:7 +y = x @ x", done.stdout)
-    assert "y = x @ x" in (tmp_path / "p.html").read_text() and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert (
+        "y = x @ x" in (tmp_path / "p.html").read_text()
+        and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    )
 
 
 def test_a_program_is_run_and_explained(script):

@@ -1,4 +1,5 @@
 """gradix under the name jax, in fresh processes."""
+
 import os
 import subprocess
 import sys
@@ -10,8 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments, text=None):
-    return subprocess.run([sys.executable, "-W", "error", *arguments], input=text, capture_output=True, text=True,
-                          timeout=300, cwd=ROOT)
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments], input=text, capture_output=True, text=True, timeout=300, cwd=ROOT
+    )
 
 
 def check(code: str) -> str:
@@ -22,7 +24,8 @@ def check(code: str) -> str:
 
 @pytest.mark.x32
 def test_programs_written_for_jax_run():
-    assert check("""
+    assert (
+        check("""
 import gradix
 gradix.install_as_jax()
 gradix.install_as_jax()
@@ -40,13 +43,20 @@ assert all(sys.modules["jax." + name] is sys.modules["gradix." + name] for name 
 assert jnp.__name__ == "gradix.numpy" and jnp.__spec__.name == "gradix.numpy"
 assert "jit" in dir(jax) and jax.config is gradix.config
 print(jax.jit(grad(lambda x: sin(x) ** 2))(0.5))
-""") == "0.841471\n"
+""")
+        == "0.841471\n"
+    )
 
 
-@pytest.mark.parametrize("name, why", [
-    ("jax._src.no_such", "internal to JAX"), ("jax.no_such", "gradix.no_such"), ("jax.compat", "internal to JAX"),
-    ("jax.numpy.no_such", "gradix.numpy.no_such"),
-])
+@pytest.mark.parametrize(
+    "name, why",
+    [
+        ("jax._src.no_such", "internal to JAX"),
+        ("jax.no_such", "gradix.no_such"),
+        ("jax.compat", "internal to JAX"),
+        ("jax.numpy.no_such", "gradix.numpy.no_such"),
+    ],
+)
 def test_modules_that_are_not_there(name, why):
     assert why in check(f"""
 import gradix
@@ -85,12 +95,15 @@ compat.uninstall()
 
 
 def test_refused_beside_jax_itself():
-    done = run("-c", """
+    done = run(
+        "-c",
+        """
 import sys, types
 sys.modules["jax"] = types.ModuleType("jax")
 import gradix
 gradix.install_as_jax()
-""")
+""",
+    )
     assert "must be called before jax is imported" in done.stderr
 
 
@@ -112,7 +125,9 @@ class TestMain:
         assert run("-m", "gradix", str(script)).returncode == 7
 
     def test_programs_on_standard_input(self):
-        program = "import sys, jax\ndef f(x): return jax.numpy.sin(x)\nprint(jax.grad(f)(0.0), f.__module__, sys.argv)\n"
+        program = (
+            "import sys, jax\ndef f(x): return jax.numpy.sin(x)\nprint(jax.grad(f)(0.0), f.__module__, sys.argv)\n"
+        )
         for arguments, argv in (((), [""]), (("-", "a"), ["-", "a"])):
             done = run("-m", "gradix", *arguments, text=program)
             assert done.stdout == f"1.0 __main__ {argv}\n", done.stderr
@@ -120,7 +135,9 @@ class TestMain:
     def test_interactive_session(self):
         pty = pytest.importorskip("pty")
         ours, theirs = pty.openpty()
-        program = subprocess.Popen([sys.executable, "-m", "gradix"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        program = subprocess.Popen(
+            [sys.executable, "-m", "gradix"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         os.write(ours, b"import jax\nx = jax.numpy.ones(2)\nx + 1\n1 / 0\nx.shape\nexit()\n")
         out = program.communicate(timeout=120)[0]
         os.close(ours)
@@ -141,9 +158,14 @@ class TestMain:
 
 def test_masks_hide_infinities_in_programs_for_jax_alone():
     """As XLA has it where it turns a product with a mask into a selection; in our own name 0 times infinity is NaN."""
-    code = ("import gradix, gradix.numpy as jnp; {}f = gradix.jit(lambda x: (x > 0) * jnp.log(x)); "
-            "print(f(jnp.array([0.0, 1.0])).tolist(), gradix.config.gradix_rewrites)")
-    for first, expected in (("", "[nan, 0.0] all"), ("gradix.install_as_jax(); ", "[0.0, 0.0] all,-products_with_masks"),
-                            ("gradix.install_as_jax(); gradix.compat.uninstall(); ", "[nan, 0.0] all")):
+    code = (
+        "import gradix, gradix.numpy as jnp; {}f = gradix.jit(lambda x: (x > 0) * jnp.log(x)); "
+        "print(f(jnp.array([0.0, 1.0])).tolist(), gradix.config.gradix_rewrites)"
+    )
+    for first, expected in (
+        ("", "[nan, 0.0] all"),
+        ("gradix.install_as_jax(); ", "[0.0, 0.0] all,-products_with_masks"),
+        ("gradix.install_as_jax(); gradix.compat.uninstall(); ", "[nan, 0.0] all"),
+    ):
         done = subprocess.run([sys.executable, "-c", code.format(first)], capture_output=True, text=True)
         assert done.stdout.strip() == expected, done.stderr

@@ -1,4 +1,5 @@
 """Names of `jax._src` that libraries import: what is mapped, and what says that it is not."""
+
 import importlib
 import subprocess
 import sys
@@ -42,6 +43,7 @@ def test_names_are_public_parts(as_jax):
     from jax._src.ad_util import stop_gradient_p
     from jax._src.dispatch import wait_for_tokens
     from jax._src.dtypes import TypePromotionError
+
     assert stop_gradient_p is gradix.lax.stop_gradient_p and wait_for_tokens is jax.effects_barrier
     with pytest.raises(TypePromotionError), jax.numpy_dtype_promotion("strict"):
         jnp.ones(2, "int32") + jnp.ones(2, "float32")
@@ -53,31 +55,46 @@ def test_what_nobody_mapped_is_named(as_jax):
     with pytest.raises(ImportError, match="no_such"):
         exec("from jax._src.dispatch import no_such")
     dispatch = importlib.import_module("jax._src.dispatch")
-    with pytest.raises(AttributeError, match="no_such.*used by equinox, chex for running operations.*jax.effects_barrier"):
-        dispatch.no_such                                         # noqa: B018
-    with pytest.raises(ModuleNotFoundError, match="cudnn.*used by keras for attention by cuDNN.*jax.nn.dot_product_attention"):
+    with pytest.raises(
+        AttributeError, match="no_such.*used by equinox, chex for running operations.*jax.effects_barrier"
+    ):
+        dispatch.no_such  # noqa: B018
+    with pytest.raises(
+        ModuleNotFoundError, match="cudnn.*used by keras for attention by cuDNN.*jax.nn.dot_product_attention"
+    ):
         importlib.import_module("jax._src.cudnn.fused_attention_stablehlo")
 
 
 def test_each_public_way_is_there():
     for row in AREAS.values():
-        for name in (n.strip() for n in row.instead.replace(" and ", ", ").split(",") if n.strip().startswith("jax.") and "(" not in n):
+        for name in (
+            n.strip()
+            for n in row.instead.replace(" and ", ", ").split(",")
+            if n.strip().startswith("jax.") and "(" not in n
+        ):
             why = check.why_missing(name.split()[0])
             assert why is None, (name, why)
 
 
 def test_frames_of_an_excluded_file_are_left_out(tmp_path):
     library, program = tmp_path / "library.py", tmp_path / "program.py"
-    library.write_text("import jax._src.traceback_util as t\nt.register_exclusion(__file__)\ndef call(f):\n    return f()\n")
+    library.write_text(
+        "import jax._src.traceback_util as t\nt.register_exclusion(__file__)\ndef call(f):\n    return f()\n"
+    )
     program.write_text("import library\ndef fails():\n    raise ValueError('told')\nlibrary.call(fails)\n")
-    done = subprocess.run([sys.executable, "-m", "gradix", str(program)], capture_output=True, text=True,
-                          env={"PYTHONPATH": f"{tmp_path}:{Path(gradix.__file__).parents[1]}", "PATH": "/usr/bin:/bin"})
+    done = subprocess.run(
+        [sys.executable, "-m", "gradix", str(program)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": f"{tmp_path}:{Path(gradix.__file__).parents[1]}", "PATH": "/usr/bin:/bin"},
+    )
     assert done.returncode == 1 and "ValueError: told" in done.stderr
     assert "library.py" not in done.stderr and "in fails" in done.stderr
 
 
 def test_what_compiles_can_be_wrapped(as_jax, monkeypatch):
     from jax._src import compiler
+
     platforms = []
     inner = compiler.backend_compile_and_load
 
@@ -94,6 +111,7 @@ def test_what_compiles_can_be_wrapped(as_jax, monkeypatch):
 
 def test_nodes_are_registered(as_jax):
     from jax._src.tree_util import _registry, flatten_one_level
+
     assert tuple in _registry and dict in _registry and int not in _registry
     assert flatten_one_level([1, (2,)])[0] == [1, (2,)]
     with pytest.raises(TypeError, match="cannot be listed"):
@@ -103,11 +121,13 @@ def test_nodes_are_registered(as_jax):
 def test_what_belongs_elsewhere_is_imported_and_refused(as_jax):
     from jax.experimental import fused
     from jax.experimental.colocated_python import func
+
     with pytest.raises(NotImplementedError, match="jax.experimental.fused.fused.*not part of gradix"):
         fused.fused(lambda x: x)
     with pytest.raises(NotImplementedError, match="remote devices"):
         func.anything()
     with pytest.raises(NotImplementedError, match="one kernel"):
+
         class Kernel(fused.Kernel):
             pass
 
@@ -125,11 +145,13 @@ def test_a_class_becomes_array_like(as_jax):
     with pytest.raises(TypeError, match="Boxed"):
         jnp.sin(Boxed(0.5))
     jax.core.pytype_aval_mappings[Boxed] = jax.core.pytype_aval_mappings[np.ndarray]
-    jax.interpreters.xla.canonicalize_dtype_handlers[Boxed] = jax.interpreters.xla.canonicalize_dtype_handlers[np.ndarray]
+    jax.interpreters.xla.canonicalize_dtype_handlers[Boxed] = jax.interpreters.xla.canonicalize_dtype_handlers[
+        np.ndarray
+    ]
     assert jnp.sin(Boxed(0.0)) == 0 and jax.typeof(Boxed([1.0])).shape == (1,)
     assert jax.jit(lambda: jnp.sum(jnp.add(Boxed([1.0, 2.0]), 1)))() == 5
     with pytest.raises(KeyError):
-        jax.core.pytype_aval_mappings[dict]                      # noqa: B018
+        jax.core.pytype_aval_mappings[dict]  # noqa: B018
 
 
 def test_types_of_tangents():
@@ -143,6 +165,7 @@ def test_modules_of_jaxlib_and_their_version(as_jax):
     import jax.lib
     import jaxlib
     from jax._src.lib import jax_mlir_ext, version_str, xla_client
+
     assert isinstance(jax.devices()[0], xla_client.Device) and callable(jax_mlir_ext.register_dialects)
     assert jax.lib.__version__ == version_str == jaxlib.__version__
 
@@ -150,6 +173,7 @@ def test_modules_of_jaxlib_and_their_version(as_jax):
 def test_arrays_that_bring_their_type(as_jax):
     from jax._src.core import physical_aval
     from jax._src.literals import TypedNdArray
+
     x = TypedNdArray(np.ones(2, np.float32), gradix.core.ShapedArray((2,), np.dtype("float32"), True))
     assert x.weak_type and x.aval.shape == (2,) and isinstance(x, np.ndarray)
     assert not isinstance(np.ones(2), TypedNdArray) and x[:1].aval.shape == (1,)
@@ -171,7 +195,7 @@ def test_a_suite_written_against_jax_own_test_case(as_jax):
                 self.assertAllClose(jnp.ones(2), 2 * jnp.ones(2))
             with self.assertRaises(AssertionError):
                 self.assertAllClose(jnp.ones(2), jnp.ones(2, int))
-                self.assertAllClose(jnp.ones(2), np.ones(2))               # float64 is float32 here
+                self.assertAllClose(jnp.ones(2), np.ones(2))  # float64 is float32 here
             self.assertEqual(self.rng().randint(1 << 30), self.rng().randint(1 << 30))
 
     result = unittest.TestResult()
@@ -195,6 +219,7 @@ def test_errors_of_prefixes_are_told_by_the_name_of_the_prefix():
 
 def test_numbers_that_bring_their_type(as_jax):
     from jax._src.literals import TypedComplex, TypedFloat, TypedInt
+
     assert repr(TypedInt(1, np.dtype("int32"))) == "TypedInt(1, dtype=int32)"
     for x in (TypedInt(1, "int32"), TypedFloat(1.5, "float32"), TypedComplex(1j, "complex64")):
         assert x.aval == gradix.typeof(x) and x.aval.weak_type and x + 1 == type(x).__mro__[2](x) + 1
@@ -203,10 +228,15 @@ def test_numbers_that_bring_their_type(as_jax):
 def test_the_default_generator_on_raw_keys(as_jax):
     import jax
     from jax._src.random import threefry2x32
+
     key = threefry2x32.threefry_seed(jax.numpy.int32(3))
     assert key.tolist() == [0, 3]
-    np.testing.assert_array_equal(threefry2x32.threefry_split(key, (2,)), jax.random.key_data(jax.random.split(jax.random.key(3))))
-    np.testing.assert_array_equal(threefry2x32.threefry_random_bits(key, 8, (3,)), jax.random.bits(jax.random.key(3), (3,), "uint8"))
+    np.testing.assert_array_equal(
+        threefry2x32.threefry_split(key, (2,)), jax.random.key_data(jax.random.split(jax.random.key(3)))
+    )
+    np.testing.assert_array_equal(
+        threefry2x32.threefry_random_bits(key, 8, (3,)), jax.random.bits(jax.random.key(3), (3,), "uint8")
+    )
 
 
 class Pair:
@@ -216,8 +246,14 @@ class Pair:
 
 def test_nodes_are_taken_apart_and_put_together(as_jax):
     from jax._src.tree_util import _registry
+
     gradix.tree_util.register_pytree_node(Pair, lambda p: ((p.a,), p.b), lambda b, children: Pair(*children, b))
-    for node, children, data in (((1, 2), [1, 2], None), ({"b": 1, "a": 2}, [2, 1], ("a", "b")), (Pair(1, "q"), [1], "q"), (None, [], None)):
+    for node, children, data in (
+        ((1, 2), [1, 2], None),
+        ({"b": 1, "a": 2}, [2, 1], ("a", "b")),
+        (Pair(1, "q"), [1], "q"),
+        (None, [], None),
+    ):
         entry = _registry[type(node)]
         found, rest = entry.to_iter(node)
         assert (list(found), rest) == (children, data)

@@ -1,4 +1,5 @@
 """Interpreters as libraries write them: over jaxprs, over traces of their own, over containers; and what `extend` has for them."""
+
 import functools
 
 import numpy as np
@@ -19,6 +20,7 @@ def inverse(f):
     def wrapped(*args):
         closed = gradix.make_jaxpr(f)(*args)
         return invert(closed.jaxpr, closed.consts, *args)
+
     return wrapped
 
 
@@ -44,6 +46,7 @@ def test_a_program_is_run_backwards():
 
 
 # -- over a trace of one's own: values that are no arrays ------------------------------------------------------------
+
 
 class Zeros:
     """A matrix of zeros that holds none."""
@@ -79,7 +82,9 @@ class ValueTrace(core.Trace):
 
 
 def by_arrays(primitive, *values, **params):
-    return primitive.bind(*[jnp.zeros(v.type.shape, v.type.dtype) if isinstance(v, Zeros) else v for v in values], **params)
+    return primitive.bind(
+        *[jnp.zeros(v.type.shape, v.type.dtype) if isinstance(v, Zeros) else v for v in values], **params
+    )
 
 
 def mul(x, y):
@@ -100,11 +105,12 @@ def with_zeros(f):
             with jex.set_current_trace(trace):
                 out = f(*tree.unflatten([ValueTracer(trace, v) for v in leaves]))
                 return gradix.tree.map(trace.unwrap, out)
+
     return wrapped
 
 
 def program(z, x):
-    y = gradix.nn.relu(x) * z                              # a custom derivative, and a product that stays no array
+    y = gradix.nn.relu(x) * z  # a custom derivative, and a product that stays no array
     total = lax.scan(lambda c, _: (c + x, c.sum()), x, None, length=3)[0]
     return y, lax.mul(x, y), total + gradix.jit(jnp.sin)(x)
 
@@ -120,20 +126,31 @@ def test_a_trace_of_ones_own_keeps_what_is_no_array():
 ONE, MANY = jnp.float32(0.7), jnp.array([0.7, 1.4], "float32")
 
 
-@pytest.mark.parametrize("around, value", [
-    (gradix.jit, ONE), (gradix.grad, ONE), (gradix.vmap, MANY), (lambda g: gradix.jit(gradix.vmap(gradix.grad(g))), MANY),
-    (lambda g: gradix.grad(gradix.checkpoint(g)), ONE), (lambda g: lambda x: lax.map(g, x), MANY), (with_zeros, ONE),
-], ids=["jit", "grad", "vmap", "all", "checkpoint", "map", "itself"])
+@pytest.mark.parametrize(
+    "around, value",
+    [
+        (gradix.jit, ONE),
+        (gradix.grad, ONE),
+        (gradix.vmap, MANY),
+        (lambda g: gradix.jit(gradix.vmap(gradix.grad(g))), MANY),
+        (lambda g: gradix.grad(gradix.checkpoint(g)), ONE),
+        (lambda g: lambda x: lax.map(g, x), MANY),
+        (with_zeros, ONE),
+    ],
+    ids=["jit", "grad", "vmap", "all", "checkpoint", "map", "itself"],
+)
 def test_it_lies_within_transformations(around, value):
     def f(x):
         return jnp.sum(with_zeros(program)(Zeros((), "float32"), x)[2])
 
     def plain(x):
         return jnp.sum(4 * x + jnp.sin(x))
+
     np.testing.assert_allclose(around(f)(value), around(plain)(value), rtol=1e-5)
 
 
 # -- over containers -------------------------------------------------------------------------------------------------
+
 
 class Table:
     """Columns, by name: no pytree."""
@@ -179,7 +196,9 @@ def test_containers_are_mapped(tables):
     assert turned.columns["b"].shape == (2, 3)
     shared = gradix.vmap(lambda row, x: row.columns["a"].sum() + x, (None, 0))(table, jnp.arange(2.0))
     assert shared.tolist() == [3.0, 4.0]
-    slope = gradix.grad(lambda a: gradix.vmap(f, (Rows(), None), (Rows(), 0))(Table(a=a, b=a[:, None]), 2.0)[0].columns["s"].sum())
+    slope = gradix.grad(
+        lambda a: gradix.vmap(f, (Rows(), None), (Rows(), 0))(Table(a=a, b=a[:, None]), 2.0)[0].columns["s"].sum()
+    )
     np.testing.assert_allclose(slope(jnp.arange(3.0)), 2 * np.cos(np.arange(3.0)), rtol=1e-6)
 
 
@@ -201,14 +220,20 @@ def test_wrong_axes_of_containers_are_told(tables):
 
 # -- the rest of extend ----------------------------------------------------------------------------------------------
 
+
 def test_calls_are_kept_by_function():
     met = []
     traced = lu.cache(lambda f, *args: met.append(args) or f.call_wrapped(*args))
 
     def double(x):
         return 2 * x
+
     assert [traced(lu.wrap_init(double), n) for n in (1, 2, 1)] == [2, 4, 2] and met == [(1,), (2,)]
-    assert traced(lu.wrap_init(double), [1]) == [1, 1] and traced(lu.wrap_init(double, {}), [1]) == [1, 1] and len(met) == 4
+    assert (
+        traced(lu.wrap_init(double), [1]) == [1, 1]
+        and traced(lu.wrap_init(double, {}), [1]) == [1, 1]
+        and len(met) == 4
+    )
     traced.cache_clear()
     traced(lu.wrap_init(double), 1)
     assert len(met) == 5
@@ -226,7 +251,7 @@ def test_a_cached_function_whose_call_fails_is_called_once():
     with pytest.raises(TypeError, match="no"):
         lu.cache(fails)(lu.wrap_init(lambda x: x), 1)
     assert calls == [(1,)]
-    assert lu.cache(lambda f, x: f.call_wrapped(x))(lu.wrap_init(len), [1, 2]) == 2       # a list has no hash
+    assert lu.cache(lambda f, x: f.call_wrapped(x))(lu.wrap_init(len), [1, 2]) == 2  # a list has no hash
 
 
 def test_options_to_compile_with():
@@ -244,6 +269,7 @@ def test_effects_stand_on_equations():
         gradix.debug.print("{}", x)
         y = gradix.experimental.io_callback(lambda v: v, x, x, ordered=True)
         return lax.fori_loop(0, 2, lambda i, c: (gradix.debug.callback(print, c), c)[1], y)
+
     closed = gradix.make_jaxpr(f)(1.0)
     found = {e.primitive.name: e.effects for e in closed.eqns}
     assert all(found[name] for name in ("debug_callback", "io_callback"))

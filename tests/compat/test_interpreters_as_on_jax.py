@@ -1,4 +1,5 @@
 """Interpreters that run unchanged on JAX: inverses with log-determinants, harvests, and values with units."""
+
 from functools import partial, wraps
 from importlib import import_module
 
@@ -18,49 +19,59 @@ def is_literal(extend, v):
 
 # -- inverses, and how they change volumes ---------------------------------------------------------------------------
 
+
 def inverses(lib, extend):
     """`inverse(f)(y) -> (x, log |dx/dy|)` of an elementwise function of one argument, which may use constants."""
     np_, lax = lib.numpy, lib.lax
 
     unary = {
-        lax.exp_p: (np_.log, lambda x: x), lax.log_p: (np_.exp, lambda x: -np_.log(x)),
-        lax.tanh_p: (np_.arctanh, lambda x: np_.log1p(-np_.tanh(x) ** 2)),
+        lax.exp_p: (np_.log, lambda x: x),
+        lax.log_p: (np_.exp, lambda x: -np_.log(x)),
+        lax.tanh_p: (np_.arctanh, lambda x: np_.log1p(-(np_.tanh(x) ** 2))),
         lax.logistic_p: (lambda y: np_.log(y) - np_.log1p(-y), lambda x: -lib.nn.softplus(x) - lib.nn.softplus(-x)),
-        lax.neg_p: (np_.negative, np_.zeros_like), lax.log1p_p: (np_.expm1, lambda x: -np_.log1p(x)),
+        lax.neg_p: (np_.negative, np_.zeros_like),
+        lax.log1p_p: (np_.expm1, lambda x: -np_.log1p(x)),
     }
-    binary = {                                          # of two operands, of which the first or the second is known
+    binary = {  # of two operands, of which the first or the second is known
         lax.add_p: (lambda y, k, first: (y - k, np_.zeros_like(y))),
         lax.sub_p: (lambda y, k, first: ((k - y) if first else (y + k), np_.zeros_like(y))),
         lax.mul_p: (lambda y, k, first: (y / k, np_.log(np_.abs(k)) + np_.zeros_like(y))),
-        lax.div_p: (lambda y, k, first: (
-            (k / y, np_.log(np_.abs(y * y / k))) if first else (y * k, -np_.log(np_.abs(k)) + np_.zeros_like(y)))),
+        lax.div_p: (
+            lambda y, k, first: (
+                (k / y, np_.log(np_.abs(y * y / k))) if first else (y * k, -np_.log(np_.abs(k)) + np_.zeros_like(y))
+            )
+        ),
     }
 
     def run(jaxpr, consts, unknown, y):
         """The value of the input `unknown`, and log |dy/dx|, where the only result is `y`."""
         env = dict(zip(jaxpr.constvars, consts))
-        target, = jaxpr.outvars
+        (target,) = jaxpr.outvars
         known, log_det = {target: y}, np_.zeros_like(y)
 
         def value(v):
             return v.val if is_literal(extend, v) else env.get(v)
-        for eqn in jaxpr.eqns:                          # what depends on constants alone is computed first
+
+        for eqn in jaxpr.eqns:  # what depends on constants alone is computed first
             if all(value(v) is not None for v in eqn.invars):
                 out = eqn.primitive.bind(*map(value, eqn.invars), **eqn.primitive.get_bind_params(eqn.params))
                 env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
         for eqn in reversed(jaxpr.eqns):
             if eqn.outvars[0] not in known:
                 continue
-            out, = [known[v] for v in eqn.outvars]
+            (out,) = [known[v] for v in eqn.outvars]
             inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
             free = [i for i, v in enumerate(eqn.invars) if value(v) is None]
-            i, = free                                    # a value used twice has no inverse here
+            (i,) = free  # a value used twice has no inverse here
             if inner is not None:
                 given = [value(v) for j, v in enumerate(eqn.invars) if j != i]
                 rest = [v for j, v in enumerate(inner.jaxpr.invars) if j != i]
                 program = inner.jaxpr
-                x, more = run(program, [*inner.consts], program.invars[i], out) if not rest else run_with(
-                    program, inner.consts, rest, given, program.invars[i], out)
+                x, more = (
+                    run(program, [*inner.consts], program.invars[i], out)
+                    if not rest
+                    else run_with(program, inner.consts, rest, given, program.invars[i], out)
+                )
             elif len(eqn.invars) == 1:
                 back, change = unary[eqn.primitive]
                 x = back(out)
@@ -81,7 +92,9 @@ def inverses(lib, extend):
             closed = lib.make_jaxpr(f)(y)
             x, log_det = run(closed.jaxpr, closed.consts, closed.jaxpr.invars[0], y)
             return x, -log_det
+
         return back
+
     return inverse
 
 
@@ -113,6 +126,7 @@ def check_inverse(lib, extend, name):
 
 
 # -- harvests --------------------------------------------------------------------------------------------------------
+
 
 def harvests(lib, extend, ad, batching, mlir):
     """`sow(x, name)` marks a value; `reap(f)` also returns the marked ones; `plant(f)` replaces them."""
@@ -147,6 +161,7 @@ def harvests(lib, extend, ad, batching, mlir):
         def run(values, planted):
             found = {}
             return evaluate(inner.jaxpr, inner.consts, values, found, planted), found
+
         out, found = run(values, planted)
         reaped.update(found)
         return out
@@ -160,13 +175,14 @@ def harvests(lib, extend, ad, batching, mlir):
         p, inner = eqn.params, eqn.params["jaxpr"]
         # From version 0.12 on, the reference keeps the trees of (constants, carry, rows) instead of the two numbers.
         k, c = (p["num_consts"], p["num_carry"]) if "num_consts" in p else map(len, p["ft_in"].unpack()[:2])
-        consts, init, rows = values[:k], values[k:k + c], values[k + c:]
+        consts, init, rows = values[:k], values[k : k + c], values[k + c :]
 
         def body(carry, row):
             x, planted = row
             found = {}
             out = evaluate(inner.jaxpr, inner.consts, [*consts, *carry, *x], found, planted)
             return out[:c], (out[c:], found)
+
         carry, (ys, found) = lib.lax.scan(body, init, (rows, planted), length=p["length"], reverse=p["reverse"])
         reaped.update(found)
         return [*carry, *ys]
@@ -175,9 +191,11 @@ def harvests(lib, extend, ad, batching, mlir):
         index, *operands = values
         branches = []
         for b in eqn.params["branches"]:
+
             def branch(*operands, b=b):
                 found = {}
                 return evaluate(b.jaxpr, b.consts, operands, found, planted), found
+
             branches.append(branch)
         out, found = lib.lax.switch(index, branches, *operands)
         reaped.update(found)
@@ -192,10 +210,12 @@ def harvests(lib, extend, ad, batching, mlir):
             reaped = {}
             out = evaluate(closed.jaxpr, closed.consts, lib.tree.leaves(args), reaped, planted)
             return lib.tree.structure(shape).unflatten(out), reaped
+
         return run
 
     def sow(x, name):
         return sow_p.bind(x, name=name)
+
     return sow, harvest
 
 
@@ -210,6 +230,7 @@ def check_harvest(lib, extend, ad, batching, mlir):
 
         def step(c, row):
             return sow(np_.sin(c + row), "state"), c.sum()
+
         c, sums = lax.scan(step, h, w)
         return lax.cond(c.sum() > 0, lambda c: sow(c, "branch") * 1.0, lambda c: sow(-c, "branch") * 3.0, c), sums
 
@@ -230,6 +251,7 @@ def check_harvest(lib, extend, ad, batching, mlir):
 
 
 # -- values with units -----------------------------------------------------------------------------------------------
+
 
 class Quantity:
     """An array and the powers of its units, such as {"m": 1, "s": -2}."""
@@ -290,6 +312,7 @@ def quantities(lib, extend):
             a, b = given
             units = {k: a.units.get(k, 0) + sign * b.units.get(k, 0) for k in {*a.units, *b.units}}
             return Quantity(bind(primitive, given, params), **units)
+
         return rule
 
     def power(primitive, given, params):
@@ -314,14 +337,32 @@ def quantities(lib, extend):
             out = with_units(extend.jaxpr_as_fun(closed))(*[Quantity(v, **q.units) for v, q in zip(values, given)])
             units[:] = [q.units for q in out]
             return [q.value for q in out]
+
         return [Quantity(v, **u) for v, u in zip(run([q.value for q in given]), units)]
 
     def ruled(primitive, given, params):
         return list(with_units(extend.jaxpr_as_fun(params["call_jaxpr"]))(*given))
 
-    rules = {"add": alike, "sub": alike, "max": clamped, "reduce_sum": kept, "broadcast_in_dim": kept, "neg": kept,
-             "reshape": kept, "squeeze": kept, "convert_element_type": kept, "mul": product(1), "div": product(-1), "dot_general": product(1), "integer_pow": power,
-             "sqrt": root, "jit": call, "pjit": call, "custom_jvp_call": ruled, "square": square}
+    rules = {
+        "add": alike,
+        "sub": alike,
+        "max": clamped,
+        "reduce_sum": kept,
+        "broadcast_in_dim": kept,
+        "neg": kept,
+        "reshape": kept,
+        "squeeze": kept,
+        "convert_element_type": kept,
+        "mul": product(1),
+        "div": product(-1),
+        "dot_general": product(1),
+        "integer_pow": power,
+        "sqrt": root,
+        "jit": call,
+        "pjit": call,
+        "custom_jvp_call": ruled,
+        "square": square,
+    }
 
     def with_units(f):
         @wraps(f)
@@ -333,7 +374,9 @@ def quantities(lib, extend):
                     given = tree.map(lambda q: UnitTracer(trace, q) if is_quantity(q) else q, args, is_leaf=is_quantity)
                     out = f(*given)
                     return tree.map(trace.opened, out)
+
         return run
+
     return with_units
 
 
@@ -342,17 +385,24 @@ def check_units(lib, extend):
     with_units = quantities(lib, extend)
 
     def energy(m, v, k, x):
-        kinetic = 0.5 * m * v ** 2
+        kinetic = 0.5 * m * v**2
         spring = lib.jit(lambda x: k * (x @ x))(x) / 2.0
         return kinetic + spring, np_.sqrt(kinetic / m) + v, lib.nn.relu(kinetic - spring)
 
     def found(x):
-        out = with_units(energy)(Quantity(2.0, kg=1), Quantity(3.0, m=1, s=-1), Quantity(4.0, kg=1, s=-2), Quantity(x, m=1))
+        out = with_units(energy)(
+            Quantity(2.0, kg=1), Quantity(3.0, m=1, s=-1), Quantity(4.0, kg=1, s=-2), Quantity(x, m=1)
+        )
         return out
+
     x = np_.array([1.0, 2.0])
     total, speed, more = found(x)
     assert total.units == {"kg": 1, "m": 2, "s": -2} == more.units and speed.units == {"m": 1, "s": -1}
-    for wrong, text in ((lambda a, b: a + b, "add of"), (lambda a, b: np_.sin(a), "sin of"), (lambda a, b: lib.jit(lambda a: a + 1.0)(a), "add of")):
+    for wrong, text in (
+        (lambda a, b: a + b, "add of"),
+        (lambda a, b: np_.sin(a), "sin of"),
+        (lambda a, b: lib.jit(lambda a: a + 1.0)(a), "add of"),
+    ):
         with pytest.raises(TypeError, match=text):
             with_units(wrong)(Quantity(1.0, m=1), Quantity(2.0, s=1))
     slope = lib.grad(lambda x: found(x)[0].value)(x)
@@ -363,6 +413,7 @@ def check_units(lib, extend):
 
 
 # -- on both ---------------------------------------------------------------------------------------------------------
+
 
 def both(check, *args):
     jax = pytest.importorskip("jax")

@@ -1,4 +1,5 @@
 """Every name of JAX that libraries are known to use is there under `install_as_jax`, or is listed here with the reason."""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -46,7 +47,9 @@ def is_listed(name: str) -> bool:
 
 def test_names_are_there():
     names = used()
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], input=" ".join(names), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM], input=" ".join(names), capture_output=True, text=True, check=True
+    )
     missing = set(done.stdout.split())
     assert {n for n in missing if not is_listed(n)} == set()
     assert [n for n in missing if names[n] >= 2] == []

@@ -1,4 +1,5 @@
 """What libraries build transformations with: `api_util`, the current trace, `hijax`, calls, and the profiler."""
+
 import contextlib
 import gzip
 import socket
@@ -74,6 +75,7 @@ def naming(f):
             with jex.set_current_trace(trace):
                 out = f(NamingTracer(trace, x))
         return out.val, trace.names
+
     return g
 
 
@@ -94,7 +96,10 @@ def test_a_trace_without_a_method_says_which():
     class Silent(Trace):
         pass
 
-    with pytest.raises(NotImplementedError, match="Silent does not say.*process_primitive"), jex.set_current_trace(Silent()):
+    with (
+        pytest.raises(NotImplementedError, match="Silent does not say.*process_primitive"),
+        jex.set_current_trace(Silent()),
+    ):
         jnp.sin(1.0)
     assert jex.TraceTag() != jex.TraceTag()
 
@@ -166,7 +171,7 @@ def test_the_state_of_values_that_change():
 def test_clients_and_the_mesh_in_force():
     client = backend.get_backend("cpu")
     assert client.platform == "cpu" and client in backend.backends().values() and backend.get_backend(client) is client
-    backend.get_backend.cache_clear()                       # What libraries do after they set flags.
+    backend.get_backend.cache_clear()  # What libraries do after they set flags.
     assert backend.get_backend("cpu") is client
     assert backend.get_default_device() in gradix.devices() and backend.backend_xla_version() is None
     mesh = gradix.make_mesh((1,), ("x",), devices=gradix.devices()[:1])
@@ -177,6 +182,7 @@ def test_clients_and_the_mesh_in_force():
 
 def test_files_are_excluded_and_taken_in_again(tmp_path):
     from gradix._base import source
+
     source_info_util.register_exclusion(str(tmp_path / "a.py"))
     assert source.is_inside(str(tmp_path / "a.py"))
     source.include(str(tmp_path / "a.py"))
@@ -200,10 +206,12 @@ def test_a_profile_is_written(tmp_path):
 
 def test_a_profile_is_handed_to_perfetto(tmp_path, capsys, monkeypatch):
     from gradix._api import perfetto
-    with socket.socket() as taken:                                     # a free port in place of the one that the site fetches from
+
+    with socket.socket() as taken:  # a free port in place of the one that the site fetches from
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setattr(perfetto, "_PORT", taken.getsockname()[1])
     fetched = []
+
     def fetch():
         address = f"http://127.0.0.1:{perfetto._PORT}/"
         for _ in range(600):
@@ -214,19 +222,24 @@ def test_a_profile_is_handed_to_perfetto(tmp_path, capsys, monkeypatch):
                     fetched.append((answer.headers["Access-Control-Allow-Origin"], answer.read()))
                 return
             time.sleep(0.05)
+
     browser = threading.Thread(target=fetch)
     browser.start()
     with profiler.trace(tmp_path, create_perfetto_link=True):
         gradix.jit(lambda x: x + 1.375)(jnp.ones(3))
     browser.join(60)
-    (origin, content), = fetched
+    ((origin, content),) = fetched
     assert origin == "https://ui.perfetto.dev" and b"traceEvents" in gzip.decompress(content)
-    assert f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{perfetto._PORT}/perfetto_trace.json.gz" in capsys.readouterr().out
+    assert (
+        f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{perfetto._PORT}/perfetto_trace.json.gz"
+        in capsys.readouterr().out
+    )
 
 
 def test_a_profile_of_memory_has_call_stacks_where_asked():
     def made_by_this_function():
         return gradix.jit(lambda x: x + 1.625)(jnp.ones(300_000))
+
     without = made_by_this_function()
     assert b"made_by_this_function" not in gzip.decompress(profiler.device_memory_profile())
     gradix.config.update("gradix_memory_stacks", True)
@@ -243,7 +256,7 @@ def test_copies_among_primitives():
     np.testing.assert_array_equal(gradix.jit(gradix.lax.copy_p.bind)(x), x)
     assert gradix.grad(lambda x: gradix.lax.copy_p.bind(x) * 2)(1.0) == 2
     np.testing.assert_array_equal(gradix.vmap(gradix.lax.copy_p.bind)(x), x)
-    same, = gradix.jit(lambda x: gradix.lax.device_put_p.bind(x, devices=(None,), srcs=(None,), copy_semantics=()))(x)
+    (same,) = gradix.jit(lambda x: gradix.lax.device_put_p.bind(x, devices=(None,), srcs=(None,), copy_semantics=()))(x)
     np.testing.assert_array_equal(same, x)
     with pytest.raises(NotImplementedError, match="gradix.device_put"):
         gradix.jit(lambda x: gradix.lax.device_put_p.bind(x, devices=(gradix.devices()[0],)))(x)
@@ -290,7 +303,11 @@ class Wrapping(Trace):
 
 
 @pytest.mark.parametrize("keeps, slope", [(True, 7.0), (False, 2.0)])
-@pytest.mark.parametrize("inside", [lambda f: f, lambda f: lambda x: jex.jaxpr_as_fun(gradix.make_jaxpr(f)(x))(x)[0]], ids=["traced", "staged"])
+@pytest.mark.parametrize(
+    "inside",
+    [lambda f: f, lambda f: lambda x: jex.jaxpr_as_fun(gradix.make_jaxpr(f)(x))(x)[0]],
+    ids=["traced", "staged"],
+)
 def test_functions_with_a_rule_in_an_interpreter_of_ones_own(keeps, slope, inside):
     f = gradix.custom_jvp(lambda x: 2 * x)
     f.defjvp(lambda p, t: (f(*p), 7 * t[0]))

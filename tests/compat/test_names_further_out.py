@@ -1,4 +1,5 @@
 """Names and answers that libraries further out ask for, and how they recognise arrays; in a process of their own."""
+
 import subprocess
 import sys
 import textwrap

@@ -1,4 +1,5 @@
 """What programs of libraries came upon, one after the other; none of these libraries is needed."""
+
 import inspect
 import subprocess
 import sys
@@ -79,7 +80,9 @@ def test_devices_in_the_order_of_programs():
     one, *_ = gradix.devices()
     assert sharding.SingleDeviceSharding(one)._addressable_device_assignment == (one,)
     mesh = gradix.make_mesh((len(gradix.devices()),), ("x",))
-    assert sharding.NamedSharding(mesh, sharding.PartitionSpec("x"))._addressable_device_assignment == tuple(mesh.devices.flat)
+    assert sharding.NamedSharding(mesh, sharding.PartitionSpec("x"))._addressable_device_assignment == tuple(
+        mesh.devices.flat
+    )
 
 
 def test_a_checked_jitted_function_is_compiled_once():
@@ -115,6 +118,7 @@ def test_an_error_of_host_arrays_is_passed_on():
 def test_texts_show_arrays_and_keys():
     def f(tree, key):
         checkify.check(jnp.all(tree["b"] > 0), "{tree} {key}", tree=tree, key=key)
+
     error, _ = checkify.checkify(f)({"b": jnp.float32(-1)}, gradix.random.key(7))
     assert "'b': Array(-1., dtype=float32" in error.get() and "key<fry>" in error.get()
 
@@ -122,6 +126,7 @@ def test_texts_show_arrays_and_keys():
 def test_signatures_of_jitted_functions_are_those_of_the_functions():
     def f(x, *, scale=2):
         return x * scale
+
     assert "PjitFunction" in str(type(gradix.jit(f)))
     for follow in (True, False):
         assert str(inspect.signature(gradix.jit(f), follow_wrapped=follow)) == "(x, *, scale=2)"
@@ -131,6 +136,7 @@ def test_signatures_of_jitted_functions_are_those_of_the_functions():
 def test_few_random_numbers_are_drawn_before_what_is_computed_from_them(shape, name):
     def f(key):
         return gradix.random.bits(key, shape)
+
     lowered = gradix.jit(f).lower(gradix.random.key(0))
     assert ("few_draws_apart" in lowered._module.facts.rewrites) is name
     np.testing.assert_array_equal(lowered.compile()(gradix.random.key(0)), f(gradix.random.key(0)))
@@ -218,9 +224,11 @@ def test_exceptions_of_callbacks_are_runtime_errors_for_programs_written_for_jax
         raise Own("no such value")
 
     struct = gradix.ShapeDtypeStruct((), "float32")
-    calls = [lambda: gradix.pure_callback(fails, struct, 1.0),
-             lambda: gradix.jit(lambda x: gradix.pure_callback(fails, struct, x))(1.0),
-             lambda: gradix.jit(lambda x: gradix.experimental.io_callback(fails, struct, x, ordered=True))(1.0)]
+    calls = [
+        lambda: gradix.pure_callback(fails, struct, 1.0),
+        lambda: gradix.jit(lambda x: gradix.pure_callback(fails, struct, x))(1.0),
+        lambda: gradix.jit(lambda x: gradix.experimental.io_callback(fails, struct, x, ordered=True))(1.0),
+    ]
     for call in calls:
         with pytest.raises(Own):
             call()
@@ -268,7 +276,9 @@ def test_rules_may_map_derivatives_whose_zeros_are_symbolic():
 
     def rule(xs, ts):
         zero = ad.Zero(core.ShapedArray((), gradix.dtypes.float0))
-        return gradix.vmap(lambda x, t: ([x * 2, jnp.int32(3)], [t * 2, zero]), axis_size=1, in_axes=None, out_axes=None)(xs[0], ts[0])
+        return gradix.vmap(
+            lambda x, t: ([x * 2, jnp.int32(3)], [t * 2, zero]), axis_size=1, in_axes=None, out_axes=None
+        )(xs[0], ts[0])
 
     ad.primitive_jvps[p] = rule
     ys, ts = gradix.jvp(p.bind, (1.0,), (5.0,))

@@ -1,4 +1,5 @@
 """Functions given to loops and branches see what they captured as it is at each call."""
+
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ xs = jnp.arange(3.0)
 
 def programs(read):
     """Calls of one function object, which adds what `read` gives."""
+
     def body(carry, x):
         return carry + read(), x
 
@@ -19,6 +21,7 @@ def programs(read):
 
     def more(x):
         return x + read()
+
     saved = gradix.checkpoint(more)
     return {
         "scan": lambda: lax.scan(body, 0.0, xs)[0] / 3,
@@ -50,6 +53,7 @@ def test_traced_values_of_two_programs(name):
     def program(w):
         cell[0] = w
         return run()
+
     for w in (1.0, 2.0):
         np.testing.assert_allclose(gradix.jit(program)(w), w)
         np.testing.assert_allclose(gradix.vmap(program)(jnp.array([w, 3.0])), [w, 3.0])

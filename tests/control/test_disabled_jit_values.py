@@ -1,4 +1,5 @@
 """Control flow under `disable_jit`: bodies get arrays, so that none of them changes what the caller gave."""
+
 import numpy as np
 import pytest
 

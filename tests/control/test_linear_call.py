@@ -1,4 +1,5 @@
 """Linear functions with transposes of the user's."""
+
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ def test_each_transformation():
     assert gradix.grad(scaled)(2.0) == 7 and gradix.jit(gradix.grad(scaled))(2.0) == 7
     assert gradix.linear_transpose(scaled, 1.0)(2.0) == (14,)
     twice = gradix.linear_transpose(lambda y: gradix.linear_transpose(scaled, 1.0)(y)[0], 1.0)
-    assert twice(2.0) == (6,)                                   # the transpose of the transpose is the function
+    assert twice(2.0) == (6,)  # the transpose of the transpose is the function
     np.testing.assert_array_equal(gradix.vmap(scaled)(jnp.arange(3.0)), [0, 3, 6])
     np.testing.assert_array_equal(gradix.vmap(gradix.grad(scaled))(jnp.arange(3.0)), [7, 7, 7])
     np.testing.assert_array_equal(gradix.vmap(scaled, (None, 0))(2.0, jnp.arange(3.0)), [0, 2, 4])
@@ -27,10 +28,13 @@ def test_each_transformation():
 def test_trees_and_second_order():
     def f(x):
         return linear_call(lambda r, v: (v[0] * r, v[1]), lambda r, ct: (ct[0] * 7, ct[1]), 3.0, (x, x * 2))
+
     assert gradix.vjp(f, 1.0)[1]((1.0, 1.0)) == (9,)
+
     def g(x):
-        return gradix.grad(lambda y: scaled(y) ** 2)(x)         # 7 · 2 · 3x
-    assert g(1.0) == 42 and gradix.grad(g)(1.0) == 3 * 2 * 7    # back through the transpose, then the function
+        return gradix.grad(lambda y: scaled(y) ** 2)(x)  # 7 · 2 · 3x
+
+    assert g(1.0) == 42 and gradix.grad(g)(1.0) == 3 * 2 * 7  # back through the transpose, then the function
 
 
 def test_what_it_refuses():

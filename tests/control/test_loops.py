@@ -1,4 +1,5 @@
 """Loops: their types, prints, errors, and how little they do."""
+
 import numpy as np
 import pytest
 
@@ -41,8 +42,9 @@ def test_unroll_writes_steps_out():
     def text(unroll):
         f = gradix.jit(lambda xs: lax.scan(lambda c, x: (jnp.sin(c) + x, c), f32(0), xs, unroll=unroll))
         return f.lower(np.arange(7, dtype=f32)).as_text()
+
     assert "stablehlo.while" in text(1) and text(1).count("stablehlo.sine") == 1
-    assert "stablehlo.while" in text(3) and text(3).count("stablehlo.sine") == 4      # 3 a turn, and 1 left over
+    assert "stablehlo.while" in text(3) and text(3).count("stablehlo.sine") == 4  # 3 a turn, and 1 left over
     assert "stablehlo.while" not in text(True) and text(True).count("stablehlo.sine") == 7
 
 
@@ -52,13 +54,15 @@ def test_prints():
         "{ lambda ; a:f32[4]. let b:f32[] c:f32[4] = scan[ jaxpr={ lambda ; d:f32[] e:f32[]. let f:f32[] = mul "
         "d 0.5:f32[] "
         "g:f32[] = convert_element_type[new_dtype=float32 weak_type=False] f h:f32[] = add g e in (h, d) } length=4 "
-        "num_carry=1 num_consts=0 reverse=False unroll=1 ] 0.0:f32[] a in (b, c) }")
+        "num_carry=1 num_consts=0 reverse=False unroll=1 ] 0.0:f32[] a in (b, c) }"
+    )
     assert printed(lambda n, x: lax.fori_loop(0, n, lambda i, v: v * 2.0, x), 3, X) == (
         "{ lambda ; a:i32[] b:f32[4]. let _:i32[] _:i32[] c:f32[4] = while[ body_jaxpr={ lambda ; d:i32[] "
         "e:i32[] f:f32[4]. "
         "let g:i32[] = add d 1:i32[] h:f32[4] = mul f 2.0:f32[] in (g, e, h) } body_nconsts=0 cond_jaxpr={ "
         "lambda ; i:i32[] "
-        "j:i32[] k:f32[4]. let l:bool[] = lt i j in (l,) } cond_nconsts=0 ] 0:i32[] a b in (c,) }")
+        "j:i32[] k:f32[4]. let l:bool[] = lt i j in (l,) } cond_nconsts=0 ] 0:i32[] a b in (c,) }"
+    )
 
 
 def test_known_bounds_make_a_scan():
@@ -71,7 +75,9 @@ def test_residuals_no_step_changes_are_not_stacked():
     def f(w):
         def step(h, x):
             return jnp.tanh((jnp.cos(w) * h).sum(1) + x), None
+
         return lax.scan(step, jnp.ones(3), jnp.ones((5, 3)))[0].sum()
+
     text = printed(gradix.grad(f), np.eye(3, dtype=f32))
     assert "f32[5,3,3]" not in text and "f32[5,3]" in text
     assert text.index("cos") < text.index("scan[")
@@ -79,15 +85,17 @@ def test_residuals_no_step_changes_are_not_stacked():
 
 def test_carries_that_stay_are_constants_and_rows_passed_on_are_not_copied():
     f = gradix.make_jaxpr(lambda a, xs: lax.scan(lambda c, x: ((c[0], c[1] + c[0]), x), (a, a), xs))
-    eqn, = f(f32(1), X).eqns
+    (eqn,) = f(f32(1), X).eqns
     assert eqn.params["num_carry"] == 1 and len(eqn.outvars) == 1
 
 
 def test_dead_results_are_dropped():
     def f(x):
         return lax.fori_loop(0, 3, lambda i, c: (c[0] * 2, jnp.sin(c[1])), (x, x))[0]
+
     def g(x):
         return lax.while_loop(lambda c: c[0] < 9, lambda c: (c[0] + 1, jnp.sin(c[1])), (x, x))[0]
+
     for h in (f, g):
         assert "sin" not in str(dce_jaxpr(gradix.make_jaxpr(h)(f32(1)).jaxpr)[0])
 
@@ -109,6 +117,7 @@ def test_long_eager_loops_are_compiled_on_the_way():
 def test_equal_programs_are_traced_anew_but_kept_once():
     def run(k):
         return lax.scan(lambda c, x: (c * 2 + x, None), f32(0), X * k)[0]
+
     first = gradix.make_jaxpr(run)(f32(1)).eqns[-1].params["jaxpr"]
     assert gradix.make_jaxpr(run)(f32(1)).eqns[-1].params["jaxpr"] is first
 
@@ -122,6 +131,7 @@ def test_finished_examples_keep_their_value():
 def test_named_axes_inside():
     def f(a):
         return lax.scan(lambda c, x: (lax.psum(c * x, "i") + 1, lax.axis_index("i")), a, jnp.ones(2))
+
     carry, index = gradix.vmap(f, axis_name="i")(jnp.array([1.0, 2.0]))
     np.testing.assert_allclose(carry, [9, 9])
     np.testing.assert_array_equal(index, [[0, 0], [1, 1]])
@@ -131,9 +141,12 @@ def test_named_axes_inside():
 def test_linear_transpose_with_a_counter():
     def f(x):
         return lax.fori_loop(0, 3, lambda i, c: c * (i + 1), x)
+
     assert gradix.linear_transpose(f, 2.0)(1.0)[0] == 6
+
     def g(x):
         return lax.scan(lambda c, w: (c + w * x, None), 0.0, X)[0]
+
     assert gradix.linear_transpose(g, 2.0)(1.0)[0] == 6
 
 
@@ -176,6 +189,7 @@ def test_reduce():
 
     def product(x):
         return lax.reduce(x, f32(2), lambda a, b: a * b * 1, (0,))
+
     np.testing.assert_allclose(gradix.grad(product)(X + 1), 48 / (X + 1), rtol=1e-6)
     np.testing.assert_allclose(gradix.vmap(product)(np.stack([X + 1, X + 2])), [48, 240])
     np.testing.assert_allclose(gradix.vmap(lambda i: lax.reduce(X + 1, i, lambda a, b: a * b * 1, (0,)))(X), 24 * X)
@@ -190,12 +204,23 @@ def raises(error, match, f):
 
 @pytest.mark.x32
 def test_errors_of_scan():
-    parts = ("input carry component c['a'] has type float32[4]", "int32[4], so the dtypes", "c['b']",
-             "float32[1], so the shapes", "c['a'].astype(float32)")
-    raises(TypeError, parts,
-           lambda: lax.scan(lambda c, x: ({"a": c["a"].astype(int), "b": c["b"][:1]}, x), {"a": X, "b": X}, X))
-    raises(TypeError, ("same pytree structure", "The input carry c is a tuple with 2 children", "a tuple with 1 child"),
-           lambda: lax.scan(lambda c, x: ((c[0],), x), (X, X), X))
+    parts = (
+        "input carry component c['a'] has type float32[4]",
+        "int32[4], so the dtypes",
+        "c['b']",
+        "float32[1], so the shapes",
+        "c['a'].astype(float32)",
+    )
+    raises(
+        TypeError,
+        parts,
+        lambda: lax.scan(lambda c, x: ({"a": c["a"].astype(int), "b": c["b"][:1]}, x), {"a": X, "b": X}, X),
+    )
+    raises(
+        TypeError,
+        ("same pytree structure", "The input carry c is a tuple with 2 children", "a tuple with 1 child"),
+        lambda: lax.scan(lambda c, x: ((c[0],), x), (X, X), X),
+    )
     raises(TypeError, "scan body output must be a pair", lambda: lax.scan(lambda c, x: c, 0, X))
     raises(ValueError, "different leading axis sizes: 4, 3", lambda: lax.scan(lambda c, x: (c, x), 0, (X, X[:3])))
     raises(ValueError, "`length` argument of 5 which disagrees", lambda: lax.scan(lambda c, x: (c, x), 0, X, length=5))
@@ -204,23 +229,40 @@ def test_errors_of_scan():
     raises(ValueError, "`unroll` must be", lambda: lax.scan(lambda c, x: (c, x), 0, X, unroll=-1))
     raises(TypeError, "should be a callable", lambda: lax.scan(3, 0, X))
     raises(TypeError, "init is not an array", lambda: lax.scan(lambda c, x: (c, x), "a", X))
-    raises(gradix.errors.ConcretizationTypeError, "`length` argument to `scan`",
-           lambda: gradix.jit(lambda n: lax.scan(lambda c, x: (c, x), 0, None, length=n))(3))
+    raises(
+        gradix.errors.ConcretizationTypeError,
+        "`length` argument to `scan`",
+        lambda: gradix.jit(lambda n: lax.scan(lambda c, x: (c, x), 0, None, length=n))(3),
+    )
 
 
 @pytest.mark.x32
 def test_errors_of_while_and_fori():
-    raises(TypeError, "cond_fun must return a boolean scalar, but got output type(s) [ShapedArray(int32[], "
-                      "weak_type=True)]",
-           lambda: lax.while_loop(lambda c: 1, lambda c: c, 0))
-    raises(TypeError, "cond_fun must return a boolean scalar, but got pytree",
-           lambda: lax.while_loop(lambda c: (True,), lambda c: c, 0))
-    raises(TypeError, "while_loop body function carry input and carry output must have equal types",
-           lambda: lax.while_loop(lambda c: True, lambda c: c.astype(int), X))
-    raises(TypeError, "lower and upper arguments to fori_loop must have equal types, got int32 and float32",
-           lambda: lax.fori_loop(0, 3.5, lambda i, c: c, 0))
-    raises(ValueError, "Can only use `unroll`",
-           lambda: gradix.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 0, unroll=2))(3))
+    raises(
+        TypeError,
+        "cond_fun must return a boolean scalar, but got output type(s) [ShapedArray(int32[], weak_type=True)]",
+        lambda: lax.while_loop(lambda c: 1, lambda c: c, 0),
+    )
+    raises(
+        TypeError,
+        "cond_fun must return a boolean scalar, but got pytree",
+        lambda: lax.while_loop(lambda c: (True,), lambda c: c, 0),
+    )
+    raises(
+        TypeError,
+        "while_loop body function carry input and carry output must have equal types",
+        lambda: lax.while_loop(lambda c: True, lambda c: c.astype(int), X),
+    )
+    raises(
+        TypeError,
+        "lower and upper arguments to fori_loop must have equal types, got int32 and float32",
+        lambda: lax.fori_loop(0, 3.5, lambda i, c: c, 0),
+    )
+    raises(
+        ValueError,
+        "Can only use `unroll`",
+        lambda: gradix.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 0, unroll=2))(3),
+    )
     assert gradix.grad(lambda x: x * lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0))(2.0) == 3
 
 

@@ -1,4 +1,5 @@
 """Branches taken per example: on inputs that some example took, and not at all if none did."""
+
 import numpy as np
 import pytest
 
@@ -36,7 +37,9 @@ def test_a_branch_nobody_takes_is_not_run():
     forever = lambda x: lax.while_loop(lambda s: True, lambda s: s + 1, x)
     f = lambda x: lax.switch(jnp.where(x > 9, 1, 0), [lambda x: 2 * x, forever], x)
     np.testing.assert_array_equal(gradix.vmap(f)(jnp.arange(3.0)), [0, 2, 4])
-    np.testing.assert_array_equal(gradix.jit(gradix.vmap(gradix.vmap(f)))(jnp.arange(4.0).reshape(2, 2)), [[0, 2], [4, 6]])
+    np.testing.assert_array_equal(
+        gradix.jit(gradix.vmap(gradix.vmap(f)))(jnp.arange(4.0).reshape(2, 2)), [[0, 2], [4, 6]]
+    )
     y, t = gradix.vmap(lambda x: gradix.jvp(f, (x,), (1.0,)))(jnp.arange(3.0))
     np.testing.assert_array_equal([y, t], [[0, 2, 4], [2, 2, 2]])
 

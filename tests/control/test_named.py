@@ -1,4 +1,5 @@
 """Code with a name of its own, and for a platform of its own; tokens and constraints."""
+
 import numpy as np
 import pytest
 
@@ -16,16 +17,26 @@ def total(x):
 
 def test_composite_is_written_by_name():
     text = gradix.jit(lambda x: SCALED_SIN(x, k=2, unused=None)).lower(X).as_text()
-    assert 'stablehlo.composite "my.scaled_sin" %arg0 {composite_attributes = {k = 2 : i64}, decomposition = @my.scaled_sin' in text
+    assert (
+        'stablehlo.composite "my.scaled_sin" %arg0 {composite_attributes = {k = 2 : i64}, decomposition = @my.scaled_sin'
+        in text
+    )
     np.testing.assert_allclose(gradix.jit(lambda x: SCALED_SIN(x, k=2.0)[0])(X), 2 * np.sin(X), rtol=1e-6)
     plain = gradix.jit(lambda x: lax.composite(lambda a: a + x.sum(), name="plain")(x))
     np.testing.assert_array_equal(plain(X), X + 15)
     assert "composite" not in plain.lower(X).as_text()
 
 
-@pytest.mark.parametrize("derivative", [
-    gradix.grad(total), gradix.jit(gradix.grad(total)), gradix.grad(gradix.jit(total)), gradix.jit(gradix.jacfwd(total)),
-    gradix.jit(gradix.vmap(gradix.grad(total)))])
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        gradix.grad(total),
+        gradix.jit(gradix.grad(total)),
+        gradix.grad(gradix.jit(total)),
+        gradix.jit(gradix.jacfwd(total)),
+        gradix.jit(gradix.vmap(gradix.grad(total))),
+    ],
+)
 def test_composite_is_differentiated_and_mapped_as_its_decomposition(derivative):
     np.testing.assert_allclose(derivative(X), 2 * np.cos(X), rtol=1e-6)
 
@@ -55,10 +66,18 @@ def doubled_here(x):
 
 def test_the_platform_chooses():
     want = 2 * X
-    for f in (doubled_here, gradix.jit(doubled_here), gradix.vmap(gradix.jit(doubled_here)), gradix.jit(gradix.vmap(doubled_here))):
+    for f in (
+        doubled_here,
+        gradix.jit(doubled_here),
+        gradix.vmap(gradix.jit(doubled_here)),
+        gradix.jit(gradix.vmap(doubled_here)),
+    ):
         np.testing.assert_array_equal(f(X), want)
     assert "stablehlo.case" not in gradix.jit(doubled_here).lower(X).as_text()
-    for grad in (gradix.grad(lambda x: doubled_here(x).sum()), gradix.grad(gradix.jit(lambda x: doubled_here(x).sum()))):
+    for grad in (
+        gradix.grad(lambda x: doubled_here(x).sum()),
+        gradix.grad(gradix.jit(lambda x: doubled_here(x).sum())),
+    ):
         np.testing.assert_array_equal(grad(X), np.full_like(X, 2))
     np.testing.assert_array_equal(lax.scan(lambda c, a: (c, doubled_here(a)), 0, X)[1], want)
 
@@ -89,11 +108,15 @@ def test_messages_arrive():
     np.testing.assert_array_equal(gradix.grad(lambda x: (mapped(x) ** 2).sum())(X), np.stack([2 * X[0], 0 * X[0]]))
 
 
-@pytest.mark.parametrize("call, kind, pattern", [
-    (lambda x: lax.after_all(x), TypeError, "must be tokens"),
-    (lambda x: lax.precv(1, x, "i", [(0, 1)]), TypeError, "takes a token"),
-    (lambda x: lax.precv(lax.create_token(), x, "i", [(0, 1)]), NotImplementedError, "needs the token of a psend"),
-    (lambda x: lax.precv(lax.psend(x, "i", [(0, 1)]), x[:1], "i", [(0, 1)]), TypeError, "what was sent")])
+@pytest.mark.parametrize(
+    "call, kind, pattern",
+    [
+        (lambda x: lax.after_all(x), TypeError, "must be tokens"),
+        (lambda x: lax.precv(1, x, "i", [(0, 1)]), TypeError, "takes a token"),
+        (lambda x: lax.precv(lax.create_token(), x, "i", [(0, 1)]), NotImplementedError, "needs the token of a psend"),
+        (lambda x: lax.precv(lax.psend(x, "i", [(0, 1)]), x[:1], "i", [(0, 1)]), TypeError, "what was sent"),
+    ],
+)
 def test_wrong_tokens(call, kind, pattern):
     with pytest.raises(kind, match=pattern):
         gradix.vmap(call, axis_name="i")(X)
@@ -106,7 +129,9 @@ def exchanged(operand, output, starts, sizes, places, received):
     for sender in range(members):
         for i in range(count):
             to, n = i // (count // members), sizes[sender, i]
-            out[to, places[sender, i]:places[sender, i] + n] = operand[sender, starts[sender, i]:starts[sender, i] + n]
+            out[to, places[sender, i] : places[sender, i] + n] = operand[
+                sender, starts[sender, i] : starts[sender, i] + n
+            ]
     return out
 
 
@@ -132,8 +157,12 @@ def test_ragged_all_to_all(each):
 def test_sharding_constraints_are_checked():
     here = gradix.sharding.SingleDeviceSharding(gradix.devices()[0])
     np.testing.assert_array_equal(gradix.jit(lambda x: lax.with_sharding_constraint({"a": x}, here)["a"])(X), X)
-    for wrong, kind, pattern in ((None, ValueError, "None"), (gradix.devices()[0], TypeError, "SingleDeviceSharding"),
-                                 (gradix.sharding.PartitionSpec("a"), RuntimeError, "mesh"), ({"b": here}, ValueError, "prefix")):
+    for wrong, kind, pattern in (
+        (None, ValueError, "None"),
+        (gradix.devices()[0], TypeError, "SingleDeviceSharding"),
+        (gradix.sharding.PartitionSpec("a"), RuntimeError, "mesh"),
+        ({"b": here}, ValueError, "prefix"),
+    ):
         with pytest.raises(kind, match=pattern):
             lax.with_sharding_constraint({"a": jnp.asarray(X)}, wrong)
 
@@ -145,6 +174,8 @@ def test_broadcast_like_and_stage():
         lax.broadcast_like(X, X[0])
     with pytest.raises(ValueError, match="Incompatible shapes"):
         lax.broadcast_like(X[:, :2], X)
-    assert lax.stage(2).weak_type and str(gradix.make_jaxpr(lambda: lax.stage(2))()) == "{ lambda ; . let  in (2:i32[],) }"
+    assert (
+        lax.stage(2).weak_type and str(gradix.make_jaxpr(lambda: lax.stage(2))()) == "{ lambda ; . let  in (2:i32[],) }"
+    )
     with pytest.raises(TypeError, match="list"):
         lax.stage([1, 2])

@@ -1,4 +1,5 @@
 """What policies of checkpoint keep inside of branches and loops."""
+
 import numpy as np
 import pytest
 
@@ -33,8 +34,11 @@ FUNCTIONS = {"branch": branch, "loop": loop, "nested": nested}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("policy", [policies.dots_saveable, policies.everything_saveable, lambda prim, *_, **__: prim.name == "sin"],
-                         ids=["dots", "everything", "sines"])
+@pytest.mark.parametrize(
+    "policy",
+    [policies.dots_saveable, policies.everything_saveable, lambda prim, *_, **__: prim.name == "sin"],
+    ids=["dots", "everything", "sines"],
+)
 def test_derivatives_are_those_of_the_function(name, policy):
     f = FUNCTIONS[name]
     kept = gradix.checkpoint(f, policy=policy)
@@ -62,7 +66,9 @@ def _products(f, policy, *args) -> int:
     return str(gradix.make_jaxpr(pull)(jnp.float32(1))).count("dot_general")
 
 
-@pytest.mark.parametrize("f, args", [(lambda w, x, i: branch(w, x, i), (W, X, jnp.int32(1))), (loop, (W, X))], ids=["branch", "loop"])
+@pytest.mark.parametrize(
+    "f, args", [(lambda w, x, i: branch(w, x, i), (W, X, jnp.int32(1))), (loop, (W, X))], ids=["branch", "loop"]
+)
 def test_what_is_kept_is_not_computed_again(f, args):
     w = args[0]
     of = lambda policy: _products(lambda w, x: f(w, x, *args[2:]), policy, w, args[1])

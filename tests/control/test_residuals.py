@@ -34,7 +34,12 @@ def broadcasting(w, c, x):
     return jnp.tanh(scale.sum(0) * c), scale.sum()
 
 
-BODIES = {"layer": (layer, C), "gated": (gated, (C, C * 0.5)), "branching": (branching, C), "broadcasting": (broadcasting, C)}
+BODIES = {
+    "layer": (layer, C),
+    "gated": (gated, (C, C * 0.5)),
+    "branching": (branching, C),
+    "broadcasting": (broadcasting, C),
+}
 
 
 def total(tree):
@@ -54,7 +59,9 @@ def unrolled(body, w, c, xs):
 
 
 def second(f):
-    return gradix.grad(lambda *a: sum(jnp.sum(g**2) for g in gradix.tree.leaves(gradix.grad(f, (0, 1, 2))(*a))), (0, 1, 2))
+    return gradix.grad(
+        lambda *a: sum(jnp.sum(g**2) for g in gradix.tree.leaves(gradix.grad(f, (0, 1, 2))(*a))), (0, 1, 2)
+    )
 
 
 @pytest.mark.parametrize("order", [lambda f: gradix.grad(f, (0, 1, 2)), second], ids=["first", "second"])
@@ -76,38 +83,45 @@ def kept(f, *args):
 def test_what_cheap_operations_make_is_not_kept():
     x, w = jnp.ones(7), jnp.ones((7, 7))
     loop = lambda body: lambda x: lax.scan(lambda c, _: (body(c), None), x, None, length=3)[0].sum()
-    assert kept(loop(jnp.tanh), x) == 1                                   # y, of which 1 + y and 1 - y are made
-    assert kept(loop(lambda c: jnp.tanh(c * w).sum(0)), x) == 1           # y, of 49 elements; c * w is not kept
+    assert kept(loop(jnp.tanh), x) == 1  # y, of which 1 + y and 1 - y are made
+    assert kept(loop(lambda c: jnp.tanh(c * w).sum(0)), x) == 1  # y, of 49 elements; c * w is not kept
     assert kept(loop(lambda c: jnp.exp(c) * jnp.sin(c)), x) <= 3
 
 
 def test_what_is_larger_together_is_kept():
     """A sum of three arrays is one array to keep."""
+
     def body(c, x):
         a, b, d = jnp.sin(c), jnp.exp(-c), jnp.log1p(c * c)
         return c, x * (lax.stop_gradient(a) + lax.stop_gradient(b) + lax.stop_gradient(d))
+
     f = lambda x: lax.scan(lambda c, _: (c * 0.5, body(c, x)[1]), jnp.ones(7), None, length=3)[1].sum()
-    assert kept(f, jnp.ones(7)) == 2                                      # the sum, and the cotangent of the result
+    assert kept(f, jnp.ones(7)) == 2  # the sum, and the cotangent of the result
     np.testing.assert_allclose(gradix.grad(f)(jnp.ones(7)), gradix.jit(gradix.grad(f))(jnp.ones(7)), rtol=1e-6)
 
 
 def test_masks_of_what_is_not_finite():
     """A root that may be infinite keeps its mask, though what is made of it is computed again."""
+
     def f(x):
         def body(c, _):
             root = jnp.sqrt(c)
             return jnp.where(c > 0, (1 + root) * (1 - root), 0.0), None
+
         return lax.scan(body, x, None, length=1)[0].sum()
+
     for function in (gradix.grad(f), gradix.jit(gradix.grad(f))):
         np.testing.assert_allclose(function(jnp.array([0.0, 4.0])), [0.0, -1.0], rtol=1e-6)
 
 
 def test_while_loops_keep_less_too():
     f = lambda x: lax.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, jnp.tanh(s[1]) * s[1]), (0, x))[1].sum()
+
     def g(x):
         for _ in range(4):
             x = jnp.tanh(x) * x
         return x.sum()
+
     np.testing.assert_allclose(gradix.jit(gradix.grad(f))(C), gradix.grad(g)(C), rtol=1e-5)
 
 
@@ -115,4 +129,4 @@ def test_memory_of_a_loop():
     w, x = jnp.ones((16, 64, 64)) / 64, jnp.ones((512, 64))
     f = lambda w, x: (lax.scan(lambda c, w: (jnp.tanh(c @ w), None), x, w)[0] ** 2).sum()
     taken = gradix.jit(gradix.grad(f)).lower(w, x).compile().memory_analysis().temp_size_in_bytes
-    assert taken < 2.4 * 16 * x.nbytes                                    # c and y of each step, and what one step needs
+    assert taken < 2.4 * 16 * x.nbytes  # c and y of each step, and what one step needs

@@ -1,4 +1,5 @@
 """Loops and branches under every transformation, against the same programs with Python's own loops."""
+
 import functools
 
 import numpy as np
@@ -24,10 +25,12 @@ def real(args):
 
 def total(f):
     """The sum of squares of the results that have derivatives."""
+
     def scalar(*args):
         outs = map(jnp.asarray, tree_util.tree_leaves(f(*args)))
         parts = [lax.reduce_sum(lax.mul(o, o), tuple(range(o.ndim))) for o in outs if o.dtype == f32]
         return functools.reduce(lax.add, parts)
+
     return scalar
 
 
@@ -38,6 +41,7 @@ def of_reals(f, args):
     def g(*reals):
         given = dict(zip(places, reals))
         return f(*[given.get(i, a) for i, a in enumerate(args)])
+
     return g, tuple(args[i] for i in places)
 
 
@@ -51,12 +55,12 @@ def jit(f, args):
 
 def jvp(f, args):
     g, xs = of_reals(f, args)
-    return gradix.jvp(g, xs, tuple(x + f32(.3) for x in xs))
+    return gradix.jvp(g, xs, tuple(x + f32(0.3) for x in xs))
 
 
 def jvp_of_first(f, args):
     first = real(args)[0]
-    return gradix.jvp(lambda x: f(*args[:first], x, *args[first + 1:]), (args[first],), (f32(1) + args[first],))
+    return gradix.jvp(lambda x: f(*args[:first], x, *args[first + 1 :]), (args[first],), (f32(1) + args[first],))
 
 
 def grad(f, args):
@@ -88,6 +92,7 @@ def grad_jvp(f, args):
     def tangents(*args):
         g, xs = of_reals(f, args)
         return gradix.jvp(g, xs, xs)[1]
+
     return gradix.grad(total(tangents), real(args))(*args)
 
 
@@ -122,9 +127,11 @@ def test_as_python_loops(name, transform):
 
 def examples(args):
     """Three examples of each argument, that take different branches and numbers of turns."""
+
     def three(x):
         x = np.asarray(x)
-        return np.stack([x, ~x, x]) if x.dtype == bool else np.stack([x, x * f32(.5), x + f32(.25)])
+        return np.stack([x, ~x, x]) if x.dtype == bool else np.stack([x, x * f32(0.5), x + f32(0.25)])
+
     return [three(x) for x in args]
 
 
@@ -165,16 +172,29 @@ def test_vmap_of_vmap_and_grad_of_vmap(name):
     f = bound(program, lax)
     rows, again = examples(args), examples(examples(args))
     want = [gradix.vmap(f)(*[r[i] for r in again]) for i in range(3)]
-    assert_same(gradix.vmap(gradix.vmap(f))(*again),
-                tree_util.tree_map(lambda *parts: np.stack([np.asarray(p) for p in parts]), *want), rtol=2e-4)
+    assert_same(
+        gradix.vmap(gradix.vmap(f))(*again),
+        tree_util.tree_map(lambda *parts: np.stack([np.asarray(p) for p in parts]), *want),
+        rtol=2e-4,
+    )
     one_by_one = [grad(f, [r[i] for r in rows]) for i in range(3)]
-    assert_same(grad(gradix.vmap(f), rows),
-                tree_util.tree_map(lambda *parts: np.stack([np.asarray(p) for p in parts]), *one_by_one), rtol=2e-4)
+    assert_same(
+        grad(gradix.vmap(f), rows),
+        tree_util.tree_map(lambda *parts: np.stack([np.asarray(p) for p in parts]), *one_by_one),
+        rtol=2e-4,
+    )
 
 
-@pytest.mark.parametrize("use", (
-    lambda push: push(1.0), lambda push: gradix.jit(push)(1.0), lambda push: gradix.vmap(push)(jnp.ones(3)),
-    lambda push: gradix.jvp(push, (1.0,), (1.0,))), ids=("eager", "jit", "vmap", "jvp"))
+@pytest.mark.parametrize(
+    "use",
+    (
+        lambda push: push(1.0),
+        lambda push: gradix.jit(push)(1.0),
+        lambda push: gradix.vmap(push)(jnp.ones(3)),
+        lambda push: gradix.jvp(push, (1.0,), (1.0,)),
+    ),
+    ids=("eager", "jit", "vmap", "jvp"),
+)
 def test_a_linearized_custom_vjp_says_that_only_its_transpose_is_known(use):
     f = gradix.custom_vjp(jnp.sin)
     f.defvjp(lambda x: (jnp.sin(x), jnp.cos(x)), lambda res, ct: (res * ct,))

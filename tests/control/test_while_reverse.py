@@ -1,4 +1,5 @@
 """Reverse mode through loops of unknown length, against the same programs with the turns written out."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -9,7 +10,7 @@ from gradix import lax
 from gradix._control.while_reverse import FIRST, SLOTS, UNIT
 
 W = jnp.asarray(np.random.RandomState(0).randn(3, 3).astype("f4") / 3)
-V = jnp.asarray(np.array([.3, -.5, .8], "f4"))
+V = jnp.asarray(np.array([0.3, -0.5, 0.8], "f4"))
 
 
 def turn(i, v, w, b):
@@ -104,22 +105,30 @@ def test_examples_that_end_at_turns_of_their_own():
 
 
 def test_a_finished_example_is_not_poisoned():
-    def f(x):          # the turn after the last would take the root of a negative number
+    def f(x):  # the turn after the last would take the root of a negative number
         return lax.while_loop(lambda c: c > 1, lambda c: jnp.sqrt(c - 1), x)
+
     def g(x):
         while x > 1:
             x = jnp.sqrt(x - 1)
         return x
+
     xs = jnp.asarray(np.array([0.5, 1.5, 3.0, 30.0], "f4"))
     same(gradix.vmap(gradix.grad(f))(xs), np.stack([gradix.grad(g)(x) for x in xs]))
 
 
-@pytest.mark.parametrize("wrap", [
-    lambda f: gradix.jacrev(gradix.grad(f)), lambda f: gradix.jacfwd(gradix.grad(f)),
-    lambda f: gradix.jacrev(gradix.jacfwd(f)), lambda f: gradix.jit(gradix.hessian(f)),
-    lambda f: gradix.grad(lambda v: gradix.grad(f)(v) @ gradix.grad(f)(v)),
-    lambda f: lambda v: gradix.vmap(gradix.hessian(f))(jnp.stack([v, v])),
-], ids=["rev rev", "fwd rev", "rev fwd", "jit hessian", "grad of products", "vmap hessian"])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda f: gradix.jacrev(gradix.grad(f)),
+        lambda f: gradix.jacfwd(gradix.grad(f)),
+        lambda f: gradix.jacrev(gradix.jacfwd(f)),
+        lambda f: gradix.jit(gradix.hessian(f)),
+        lambda f: gradix.grad(lambda v: gradix.grad(f)(v) @ gradix.grad(f)(v)),
+        lambda f: lambda v: gradix.vmap(gradix.hessian(f))(jnp.stack([v, v])),
+    ],
+    ids=["rev rev", "fwd rev", "rev fwd", "jit hessian", "grad of products", "vmap hessian"],
+)
 def test_second_derivatives(wrap):
     turns = sum(float((until_after(V, k) ** 2).sum()) < 4.0 for k in range(20))
     assert turns == 3
@@ -141,11 +150,13 @@ def test_second_derivatives_mix_operands():
 
 def test_third_derivative():
     f = lambda x: lax.while_loop(lambda s: s[0] < 6, lambda s: (s[0] + 1, jnp.sin(s[1]) + x), (0, x))[1]
+
     def g(x):
         c = x
         for _ in range(6):
             c = jnp.sin(c) + x
         return c
+
     third = lambda f: gradix.grad(gradix.grad(gradix.grad(f)))
     same(third(f)(0.3), third(g)(0.3), rtol=1e-3)
     same(gradix.jit(third(f))(0.3), third(g)(0.3), rtol=1e-3)
@@ -156,6 +167,7 @@ def test_inside_scan_cond_checkpoint_and_loops():
     inner = lambda v: until(v, W)
     grow = lambda k: lax.while_loop(lambda k: k.sum() < 2, lambda k: k * 1.5 + 0.1, k)
     loops = lambda v: lax.scan(lambda c, r: (c + grow(c * r), r), v, jnp.ones((3, 3)))[0].sum()
+
     def loops_plain(v):
         c = v
         for _ in range(3):
@@ -164,25 +176,31 @@ def test_inside_scan_cond_checkpoint_and_loops():
                 k = k * 1.5 + 0.1
             c = c + k
         return c.sum()
+
     same(gradix.grad(loops)(V), gradix.grad(loops_plain)(V))
     same(gradix.grad(gradix.checkpoint(inner))(V), gradix.grad(lambda v: until_plain(v, W))(V))
     branch = lambda v: lax.cond(v.sum() > 0, inner, lambda v: v.sum(), v)
     same(gradix.jit(gradix.grad(branch))(V), gradix.grad(lambda v: until_plain(v, W))(V))
+
     def twice(v, n):
         return lax.fori_loop(0, n, lambda i, c: lax.fori_loop(0, n + i, lambda j, d: jnp.sin(d) + c * 0.1, c), v).sum()
+
     def twice_plain(v, n):
         for i in range(n):
             c = v
             for _ in range(n + i):
                 v = jnp.sin(v) + c * 0.1
         return v.sum()
+
     same(gradix.jit(gradix.grad(twice))(V, 3), gradix.grad(lambda v: twice_plain(v, 3))(V))
 
 
 def test_a_branch_per_example_with_a_loop_in_it():
-    def f(x):          # from zero the loop would never end
-        return lax.cond(x > 0, lambda x: lax.while_loop(lambda c: c < 4, lambda c: c * c * 0.5 + c, jnp.exp(x)),
-                        lambda x: x * 3, x)
+    def f(x):  # from zero the loop would never end
+        return lax.cond(
+            x > 0, lambda x: lax.while_loop(lambda c: c < 4, lambda c: c * c * 0.5 + c, jnp.exp(x)), lambda x: x * 3, x
+        )
+
     def g(x):
         if not x > 0:
             return x * 3
@@ -190,6 +208,7 @@ def test_a_branch_per_example_with_a_loop_in_it():
         while c < 4:
             c = c * c * 0.5 + c
         return c
+
     xs = jnp.asarray(np.array([-1.0, 0.1, 0.4, 2.0], "f4"))
     same(gradix.vmap(gradix.grad(f))(xs), np.stack([gradix.grad(g)(x) for x in xs]))
 
@@ -210,24 +229,29 @@ def test_integers_booleans_and_keys_are_carried():
             i, on, key, c = s
             key, sub = gradix.random.split(key)
             return i + 1, ~on, key, jnp.where(on, c * x, c + x) + gradix.random.uniform(sub)
+
         return lax.while_loop(lambda s: s[0] < 5, step, (0, True, gradix.random.key(0), x))[3]
+
     def g(x):
         key, c = gradix.random.key(0), x
         for i in range(5):
             key, sub = gradix.random.split(key)
             c = (c * x if i % 2 == 0 else c + x) + gradix.random.uniform(sub)
         return c
+
     same(gradix.grad(f)(0.7), gradix.grad(g)(0.7))
     same(gradix.grad(gradix.grad(f))(0.7), gradix.grad(gradix.grad(g))(0.7))
 
 
 def test_complex_carry():
     f = lambda z: lax.while_loop(lambda c: jnp.abs(c) < 5, lambda c: c * c + z, z)
+
     def g(z):
         c = z
         while jnp.abs(c) < 5:
             c = c * c + z
         return c
+
     z = jnp.complex64(0.9 + 0.7j)
     same(gradix.grad(f, holomorphic=True)(z), gradix.grad(g, holomorphic=True)(z))
     same(gradix.grad(lambda z: jnp.abs(f(z)))(z), gradix.grad(lambda z: jnp.abs(g(z)))(z))
@@ -237,6 +261,7 @@ def test_rules_of_users_inside():
     @gradix.custom_vjp
     def scaled(x):
         return x * 2
+
     scaled.defvjp(lambda x: (x * 2, None), lambda _, g: (g * 10,))
     f = lambda x, n: lax.fori_loop(0, n, lambda i, c: scaled(c), x)
     assert gradix.grad(f)(1.0, jnp.int32(3)) == gradix.jit(gradix.grad(f))(1.0, 3) == 1000

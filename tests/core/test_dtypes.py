@@ -1,4 +1,5 @@
 """Dtypes: promotion against JAX's measured tables, weak types, canonical widths, hierarchy, limits, keys."""
+
 import copy
 import json
 import pickle
@@ -58,12 +59,28 @@ def test_arithmetic_on_arrays(x64):
             assert dtypes.promote_pair(*pair) == (want, weak), (a, b)
 
 
-SAMPLES = {"1": 1, "1.0": 1.0, "1j": 1j, "True": True, "np.float64(1)": np.float64(1), "np.int64(1)": np.int64(1),
-           "np.array([1.0])": np.array([1.0]), "np.array([1])": np.array([1]), "1, 1.0": (1, 1.0), "int": int,
-           "float": float, "complex": complex, "bool": bool, "int, float": (int, float),
-           "'int8', float": ("int8", float),
-           "'int8', 1.0": ("int8", 1.0), "'float64'": "float64", "'int64'": "int64",
-           "'bfloat16', 'float16'": ("bfloat16", "float16"), "np.float16(1), 1.0": (np.float16(1), 1.0)}
+SAMPLES = {
+    "1": 1,
+    "1.0": 1.0,
+    "1j": 1j,
+    "True": True,
+    "np.float64(1)": np.float64(1),
+    "np.int64(1)": np.int64(1),
+    "np.array([1.0])": np.array([1.0]),
+    "np.array([1])": np.array([1]),
+    "1, 1.0": (1, 1.0),
+    "int": int,
+    "float": float,
+    "complex": complex,
+    "bool": bool,
+    "int, float": (int, float),
+    "'int8', float": ("int8", float),
+    "'int8', 1.0": ("int8", 1.0),
+    "'float64'": "float64",
+    "'int64'": "int64",
+    "'bfloat16', 'float16'": ("bfloat16", "float16"),
+    "np.float16(1), 1.0": (np.float16(1), 1.0),
+}
 
 
 @pytest.mark.parametrize("text", SAMPLES)
@@ -72,11 +89,20 @@ def test_result_type(x64, text):
     assert dtypes.result_type(*args) == FACTS["x64_true" if x64 else "x64_false"]["result_type"][text]
 
 
-@pytest.mark.parametrize(("args", "want"), [
-    ((1,), (int, True)), ((1, 2.0), (float, True)), ((True,), (bool, False)), ((True, 1), (int, True)),
-    ((np.float64(1),), (float, False)), ((int, np.int8), ("int8", False)), ((1j, np.float16(1)), ("complex64", False)),
-    ((np.uint8(1), np.int8(1), 2), ("int16", False)), ((2, 3.0, np.float16(1)), ("float16", False)),
-])
+@pytest.mark.parametrize(
+    ("args", "want"),
+    [
+        ((1,), (int, True)),
+        ((1, 2.0), (float, True)),
+        ((True,), (bool, False)),
+        ((True, 1), (int, True)),
+        ((np.float64(1),), (float, False)),
+        ((int, np.int8), ("int8", False)),
+        ((1j, np.float16(1)), ("complex64", False)),
+        ((np.uint8(1), np.int8(1), 2), ("int16", False)),
+        ((2, 3.0, np.float16(1)), ("float16", False)),
+    ],
+)
 def test_result_type_says_weakness(x64, args, want):
     dtype = dtypes.python_scalar_dtype(want[0]) if isinstance(want[0], type) else want[0]
     assert dtypes.result_type(*args, return_weak_type_flag=True) == (dtype, want[1])
@@ -89,17 +115,24 @@ class Aval:
         self.dtype, self.weak_type = dtypes.as_dtype(dtype), weak_type
 
 
-@pytest.mark.parametrize(("a", "b", "x32", "x64"), [
-    (("int8", True), ("int16", True), "int16*", "int16*"), (("int8", True), ("uint32", True), "int32*", "int64*"),
-    (("float16", True), ("bfloat16", True), "float32*", "float32*"), (("float32", True), ("int4", False), None, None),
-    (("float16", True), ("int32", True), "float16*", "float16*"),
-    (("uint8", True), ("bool", False), "int32*", "int64*"),
-    (("float16", True), ("int32", False), "float32*", "float64*"), (("int8", True), ("int4", True), None, None),
-    (("complex64", True), ("int8", False), "complex64*", "complex128*"),
-    (("float32", True), ("bfloat16", False), "bfloat16", "bfloat16"),
-    (("int8", True), ("int4", False), "int4", "int4"), (("float8_e5m2", True), ("float32", True), None, None),
-    (("complex64", True), ("float8_e5m2", False), None, None),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "x32", "x64"),
+    [
+        (("int8", True), ("int16", True), "int16*", "int16*"),
+        (("int8", True), ("uint32", True), "int32*", "int64*"),
+        (("float16", True), ("bfloat16", True), "float32*", "float32*"),
+        (("float32", True), ("int4", False), None, None),
+        (("float16", True), ("int32", True), "float16*", "float16*"),
+        (("uint8", True), ("bool", False), "int32*", "int64*"),
+        (("float16", True), ("int32", False), "float32*", "float64*"),
+        (("int8", True), ("int4", True), None, None),
+        (("complex64", True), ("int8", False), "complex64*", "complex128*"),
+        (("float32", True), ("bfloat16", False), "bfloat16", "bfloat16"),
+        (("int8", True), ("int4", False), "int4", "int4"),
+        (("float8_e5m2", True), ("float32", True), None, None),
+        (("complex64", True), ("float8_e5m2", False), None, None),
+    ],
+)
 def test_weak_arrays_of_other_widths(a, b, x32, x64):
     for mode, want in ((False, x32), (True, x64)):
         for pair in ((*a, *b), (*b, *a)):
@@ -118,28 +151,36 @@ def test_promote_takes_avals():
     assert dtypes.promote(Aval("uint8", False), Aval("int8", False), Aval("float16", False)) == (np.float16, False)
 
 
-@pytest.mark.parametrize(("call", "error", "text"), [
-    (lambda: dtypes.result_type("int4", "int8"), dtypes.TypePromotionError, r"int4, int8.*astype\('int32'\)"),
-    (lambda: dtypes.result_type("float8_e5m2", "float32"), dtypes.TypePromotionError, r"float32, float8_e5m2.*8-bit"),
-    (lambda: dtypes.result_type("int4", 1.0), dtypes.TypePromotionError, "Python float, int4"),
-    (lambda: dtypes.result_type([1, 2]), TypeError, r"Cannot determine dtype of \[1, 2\].*asarray"),
-    (lambda: dtypes.result_type(), ValueError, "at least one"),
-    (lambda: dtypes.result_type(dtypes.KEY, 1), ValueError, "key<fry> is not a valid dtype"),
-    (lambda: dtypes.result_type(dtypes.float0, "float32"), ValueError, "float0 is not a valid dtype"),
-    (lambda: dtypes.promote_types(dtypes.KEY, "int8"), TypeError, "key<fry>"),
-    (lambda: dtypes.as_dtype("foo"), TypeError, "'foo' not understood"),
-    (lambda: dtypes.as_dtype(3), TypeError, "not understood"),
-    (lambda: dtypes.canonicalize_dtype(dtypes.KEY), ValueError, "allow_extended_dtype"),
-    (lambda: dtypes.requested_dtype(object, "zeros"), TypeError, "in zeros"),
-    (lambda: dtypes.requested_dtype("S3", "zeros"), TypeError, "'S3' in zeros"),
-    (lambda: dtypes.itemsize_bits(None), ValueError, "None"),
-    (lambda: dtypes.itemsize_bits(dtypes.KEY), ValueError, "key<fry>"),
-    (lambda: dtypes.check_python_int(2**40, np.dtype("int32")), OverflowError, "1099511627776 too large.*int32"),
-    (lambda: dtypes.check_python_int(-1, np.dtype("uint8")), OverflowError, "0 to 255"),
-    (lambda: dtypes.scalar_type_of("S3"), TypeError, "S3"),
-    (lambda: dtypes.scalar_type_of(dtypes.KEY), TypeError, "key<fry>"),
-    (lambda: dtypes.iinfo("float32"), ValueError, "integer"), (lambda: dtypes.finfo("int32"), ValueError, "finfo|inexact"),
-])
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: dtypes.result_type("int4", "int8"), dtypes.TypePromotionError, r"int4, int8.*astype\('int32'\)"),
+        (
+            lambda: dtypes.result_type("float8_e5m2", "float32"),
+            dtypes.TypePromotionError,
+            r"float32, float8_e5m2.*8-bit",
+        ),
+        (lambda: dtypes.result_type("int4", 1.0), dtypes.TypePromotionError, "Python float, int4"),
+        (lambda: dtypes.result_type([1, 2]), TypeError, r"Cannot determine dtype of \[1, 2\].*asarray"),
+        (lambda: dtypes.result_type(), ValueError, "at least one"),
+        (lambda: dtypes.result_type(dtypes.KEY, 1), ValueError, "key<fry> is not a valid dtype"),
+        (lambda: dtypes.result_type(dtypes.float0, "float32"), ValueError, "float0 is not a valid dtype"),
+        (lambda: dtypes.promote_types(dtypes.KEY, "int8"), TypeError, "key<fry>"),
+        (lambda: dtypes.as_dtype("foo"), TypeError, "'foo' not understood"),
+        (lambda: dtypes.as_dtype(3), TypeError, "not understood"),
+        (lambda: dtypes.canonicalize_dtype(dtypes.KEY), ValueError, "allow_extended_dtype"),
+        (lambda: dtypes.requested_dtype(object, "zeros"), TypeError, "in zeros"),
+        (lambda: dtypes.requested_dtype("S3", "zeros"), TypeError, "'S3' in zeros"),
+        (lambda: dtypes.itemsize_bits(None), ValueError, "None"),
+        (lambda: dtypes.itemsize_bits(dtypes.KEY), ValueError, "key<fry>"),
+        (lambda: dtypes.check_python_int(2**40, np.dtype("int32")), OverflowError, "1099511627776 too large.*int32"),
+        (lambda: dtypes.check_python_int(-1, np.dtype("uint8")), OverflowError, "0 to 255"),
+        (lambda: dtypes.scalar_type_of("S3"), TypeError, "S3"),
+        (lambda: dtypes.scalar_type_of(dtypes.KEY), TypeError, "key<fry>"),
+        (lambda: dtypes.iinfo("float32"), ValueError, "integer"),
+        (lambda: dtypes.finfo("int32"), ValueError, "finfo|inexact"),
+    ],
+)
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
@@ -207,8 +248,10 @@ def test_a_narrowed_request_warns(x64):
     assert len(seen) == (0 if x64 else 3)
     if not x64:
         assert seen[0].category is UserWarning
-        assert str(seen[0].message).startswith("Explicitly requested dtype float64 requested in zeros is not "
-                                               "available, and will be truncated to dtype float32.")
+        assert str(seen[0].message).startswith(
+            "Explicitly requested dtype float64 requested in zeros is not "
+            "available, and will be truncated to dtype float32."
+        )
 
 
 @pytest.mark.x32
@@ -220,20 +263,45 @@ def test_the_explicit_option():
         dtypes.requested_dtype("float64", "ones")
 
 
-@pytest.mark.parametrize(("dtype", "want"), [
-    ("bool", "bool"), ("int4", "i4"), ("uint2", "u2"), ("int32", "i32"), ("uint8", "u8"), ("float16", "f16"),
-    ("bfloat16", "bf16"), ("float64", "f64"), ("complex64", "c64"), ("complex128", "c128"),
-    ("float4_e2m1fn", "f4_e2m1fn"),
-    ("float8_e4m3fn", "f8_e4m3fn"), ("float8_e4m3b11fnuz", "f8_e4m3b11fnuz"), ("float8_e8m0fnu", "f8_e8m0fnu"),
-    (dtypes.KEY, "key<fry>"), (dtypes.float0, "float0"),
-])
+@pytest.mark.parametrize(
+    ("dtype", "want"),
+    [
+        ("bool", "bool"),
+        ("int4", "i4"),
+        ("uint2", "u2"),
+        ("int32", "i32"),
+        ("uint8", "u8"),
+        ("float16", "f16"),
+        ("bfloat16", "bf16"),
+        ("float64", "f64"),
+        ("complex64", "c64"),
+        ("complex128", "c128"),
+        ("float4_e2m1fn", "f4_e2m1fn"),
+        ("float8_e4m3fn", "f8_e4m3fn"),
+        ("float8_e4m3b11fnuz", "f8_e4m3b11fnuz"),
+        ("float8_e8m0fnu", "f8_e8m0fnu"),
+        (dtypes.KEY, "key<fry>"),
+        (dtypes.float0, "float0"),
+    ],
+)
 def test_short_names(dtype, want):
     for _ in range(2):
         assert dtypes.short_name(dtypes.as_dtype(dtype)) == want
 
 
-@pytest.mark.parametrize(("dtype", "bits"), [("int2", 2), ("uint4", 4), ("float4_e2m1fn", 4), ("bool", 8), (float, 64),
-                                             ("float8_e5m2", 8), ("bfloat16", 16), ("complex64", 64)])
+@pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [
+        ("int2", 2),
+        ("uint4", 4),
+        ("float4_e2m1fn", 4),
+        ("bool", 8),
+        (float, 64),
+        ("float8_e5m2", 8),
+        ("bfloat16", 16),
+        ("complex64", 64),
+    ],
+)
 def test_itemsize_bits(dtype, bits):
     assert dtypes.itemsize_bits(dtype) == bits
 
@@ -241,10 +309,18 @@ def test_itemsize_bits(dtype, bits):
 # ---------------------------------------------------------------- values
 def test_dtype_and_weakness_of_values(x64):
     wide = 8 if x64 else 4
-    for value, size, weak in ((1, wide, True), (1.0, wide, True), (1j, 2 * wide, True), (True, 1, False),
-                              (np.float64(1), wide, False), (np.arange(3, dtype="int64"), wide, False),
-                              (np.float16(1), 2, False), (ml_dtypes.bfloat16(1), 2, False),
-                              (Aval("float32", True), 4, True), (Aval("int8", False), 1, False)):
+    for value, size, weak in (
+        (1, wide, True),
+        (1.0, wide, True),
+        (1j, 2 * wide, True),
+        (True, 1, False),
+        (np.float64(1), wide, False),
+        (np.arange(3, dtype="int64"), wide, False),
+        (np.float16(1), 2, False),
+        (ml_dtypes.bfloat16(1), 2, False),
+        (Aval("float32", True), 4, True),
+        (Aval("int8", False), 1, False),
+    ):
         assert dtypes.dtype_of(value).itemsize == size, value
         assert dtypes.is_weakly_typed(value) is weak, value
     assert dtypes.scalar_type(bool) == (np.bool_, False)
@@ -263,10 +339,20 @@ def test_python_ints_that_fit_pass():
         dtypes.check_python_int(value, np.dtype(getattr(ml_dtypes, dtype, dtype)))
 
 
-@pytest.mark.parametrize(("value", "want"), [
-    (1, int), (np.int8(1), int), (True, bool), (1j, complex), ("bfloat16", float), (np.ones(2), float), ("uint4", int),
-    (float, float), (complex, complex),
-])
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        (1, int),
+        (np.int8(1), int),
+        (True, bool),
+        (1j, complex),
+        ("bfloat16", float),
+        (np.ones(2), float),
+        ("uint4", int),
+        (float, float),
+        (complex, complex),
+    ],
+)
 def test_scalar_type_of(value, want):
     assert dtypes.scalar_type_of(value) is want
 
@@ -274,20 +360,40 @@ def test_scalar_type_of(value, want):
 def test_nearest_dtype_of_a_kind(x64):
     d = dtypes.as_dtype
     wide = "float64" if x64 else "float32"
-    for name, inexact in (("bool", "float32"), ("int8", "float32"), ("int32", "float32"), ("uint64", wide),
-                          ("int64", wide), ("bfloat16", "bfloat16"), ("complex64", "complex64")):
+    for name, inexact in (
+        ("bool", "float32"),
+        ("int8", "float32"),
+        ("int32", "float32"),
+        ("uint64", wide),
+        ("int64", wide),
+        ("bfloat16", "bfloat16"),
+        ("complex64", "complex64"),
+    ):
         assert dtypes.to_inexact_dtype(d(name)) == inexact
     assert dtypes.real_dtype(d("complex128")) == np.float64 and dtypes.real_dtype(d("float16")) == np.float16
-    for name, want in (("float16", "complex64"), ("float64", "complex128"), ("int8", "complex64"),
-                       ("complex64", "complex64")):
+    for name, want in (
+        ("float16", "complex64"),
+        ("float64", "complex128"),
+        ("int8", "complex64"),
+        ("complex64", "complex64"),
+    ):
         assert dtypes.to_complex_dtype(d(name)) == want
 
 
 # ---------------------------------------------------------------- hierarchy and limits
 @pytest.mark.parametrize("name", DTYPES)
 def test_issubdtype(name):
-    kinds = ("bool_", "integer", "signedinteger", "unsignedinteger", "inexact", "floating", "complexfloating", "number",
-             "generic")
+    kinds = (
+        "bool_",
+        "integer",
+        "signedinteger",
+        "unsignedinteger",
+        "inexact",
+        "floating",
+        "complexfloating",
+        "number",
+        "generic",
+    )
     under = FACTS["issubdtype"][name]
     for kind in kinds:
         assert dtypes.issubdtype(name, getattr(np, kind)) is (kind in under), kind
@@ -295,14 +401,30 @@ def test_issubdtype(name):
     assert [other for other in DTYPES if dtypes.issubdtype(name, other)] == [name]
 
 
-@pytest.mark.parametrize(("a", "b", "want"), [
-    (dtypes.KEY, dtypes.prng_key, True), (dtypes.KEY, dtypes.extended, True), (dtypes.KEY, np.generic, True),
-    (dtypes.KEY, np.number, False), (dtypes.KEY, dtypes.KEY, True), (dtypes.prng_key, dtypes.extended, True),
-    (dtypes.prng_key, np.generic, True), (dtypes.extended, dtypes.prng_key, False), (np.floating, np.inexact, True),
-    (np.inexact, np.floating, False), (float, np.floating, True), (np.float32, float, False), (np.float64, float, True),
-    (None, np.floating, True), (dtypes.float0, np.generic, True), (dtypes.float0, dtypes.float0, True),
-    (dtypes.float0, np.number, False), ("S3", np.character, True), ("datetime64[s]", np.number, False),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "want"),
+    [
+        (dtypes.KEY, dtypes.prng_key, True),
+        (dtypes.KEY, dtypes.extended, True),
+        (dtypes.KEY, np.generic, True),
+        (dtypes.KEY, np.number, False),
+        (dtypes.KEY, dtypes.KEY, True),
+        (dtypes.prng_key, dtypes.extended, True),
+        (dtypes.prng_key, np.generic, True),
+        (dtypes.extended, dtypes.prng_key, False),
+        (np.floating, np.inexact, True),
+        (np.inexact, np.floating, False),
+        (float, np.floating, True),
+        (np.float32, float, False),
+        (np.float64, float, True),
+        (None, np.floating, True),
+        (dtypes.float0, np.generic, True),
+        (dtypes.float0, dtypes.float0, True),
+        (dtypes.float0, np.number, False),
+        ("S3", np.character, True),
+        ("datetime64[s]", np.number, False),
+    ],
+)
 def test_issubdtype_of_the_rest(a, b, want):
     assert dtypes.issubdtype(a, b) is want
 
@@ -327,8 +449,20 @@ def test_key_type():
 
 
 def test_public_names():
-    names = {"TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo",
-             "issubdtype", "itemsize_bits", "prng_key", "result_type", "scalar_type_of"}
+    names = {
+        "TypePromotionError",
+        "bfloat16",
+        "canonicalize_dtype",
+        "extended",
+        "finfo",
+        "float0",
+        "iinfo",
+        "issubdtype",
+        "itemsize_bits",
+        "prng_key",
+        "result_type",
+        "scalar_type_of",
+    }
     assert names == {n for n in vars(public) if n.isidentifier() and not n.startswith("_")}
     assert issubclass(public.TypePromotionError, ValueError) and issubclass(public.prng_key, np.generic)
 
@@ -340,9 +474,13 @@ def test_promotion_as_the_peer_has_it_now(peer, x64):
         for a in NAMES:
             for b in NAMES:
                 pair = PYTHON.get(a, a), PYTHON.get(b, b)
-                got, want = (_outcome(f, pair, e) for f, e in (
-                    (dtypes.promote_types, dtypes.TypePromotionError),
-                    (peer.numpy.promote_types, peer.dtypes.TypePromotionError)))
+                got, want = (
+                    _outcome(f, pair, e)
+                    for f, e in (
+                        (dtypes.promote_types, dtypes.TypePromotionError),
+                        (peer.numpy.promote_types, peer.dtypes.TypePromotionError),
+                    )
+                )
                 assert got == want, (a, b)
 
 

@@ -1,4 +1,5 @@
 """Effects of primitives that libraries define: of each application its own, and what a program must say of them."""
+
 import pytest
 
 import gradix
@@ -16,6 +17,7 @@ def marked(*marks):
         for m in marks:
             marks_p.bind(mark=m)
         return x + 1
+
     return gradix.make_jaxpr(f)(1.0)
 
 
@@ -58,17 +60,23 @@ def test_pmap_of_a_method():
 
         def _scale(self, x):
             return x * self.factor
+
         scale = gradix.pmap(_scale, static_broadcasted_argnums=0)
+
     assert Scaled().scale(jnp.ones(1)).tolist() == [3.0]
 
 
 def test_primitives_bound_with_a_sharding():
     lax = gradix.lax
-    narrow = lambda x: lax.convert_element_type_p.bind(x, new_dtype=jnp.dtype("float16"), weak_type=False, sharding=None)  # noqa: E731
+    narrow = lambda x: lax.convert_element_type_p.bind(
+        x, new_dtype=jnp.dtype("float16"), weak_type=False, sharding=None
+    )  # noqa: E731
     assert narrow(jnp.ones(2)).dtype == "float16" and gradix.vmap(narrow)(jnp.ones(2)).dtype == "float16"
     assert gradix.grad(lambda x: narrow(x).sum())(jnp.ones(2)).tolist() == [1.0, 1.0]
     assert lax.iota_p.bind(dtype=jnp.dtype("int32"), shape=(3,), dimension=0, sharding=None).tolist() == [0, 1, 2]
-    assert gradix.vmap(lambda x: lax.reshape_p.bind(x, new_sizes=(4,), dimensions=None, sharding=None))(jnp.ones((3, 2, 2))).shape == (3, 4)
+    assert gradix.vmap(lambda x: lax.reshape_p.bind(x, new_sizes=(4,), dimensions=None, sharding=None))(
+        jnp.ones((3, 2, 2))
+    ).shape == (3, 4)
 
 
 def test_old_configurations_of_foreign_calls_need_an_old_version():

@@ -1,4 +1,5 @@
 """Parameters that Python calls equal and operations tell apart: no table takes one for the other."""
+
 import math
 
 import ml_dtypes
@@ -11,8 +12,18 @@ from gradix._core.keys import exact
 from gradix.extend.core import Primitive
 from gradix.interpreters import ad, batching, mlir
 
-PAIRS = [(0.0, -0.0), (1, True), (1, 1.0), (0j, complex(0, -0.0)), (np.float32(0), np.float32(-0.0)), (np.float32(1), np.float64(1)),
-         (ml_dtypes.bfloat16(0), ml_dtypes.bfloat16(-0.0)), ((0.0,), (-0.0,)), ((1, (2, 3)), (1, (2, True))), ((float, "0.0"), 0.0)]
+PAIRS = [
+    (0.0, -0.0),
+    (1, True),
+    (1, 1.0),
+    (0j, complex(0, -0.0)),
+    (np.float32(0), np.float32(-0.0)),
+    (np.float32(1), np.float64(1)),
+    (ml_dtypes.bfloat16(0), ml_dtypes.bfloat16(-0.0)),
+    ((0.0,), (-0.0,)),
+    ((1, (2, 3)), (1, (2, True))),
+    ((float, "0.0"), 0.0),
+]
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
@@ -21,7 +32,9 @@ def test_what_means_something_else_has_another_key(one, other):
     assert exact(one) == exact(one) and hash(exact(one)) == hash(exact(one))
 
 
-@pytest.mark.parametrize("value", [3, "a", None, 2.5, math.nan, (1, (2.0, "b")), np.dtype("f4"), np.float64("nan"), b"x", frozenset([1])])
+@pytest.mark.parametrize(
+    "value", [3, "a", None, 2.5, math.nan, (1, (2.0, "b")), np.dtype("f4"), np.float64("nan"), b"x", frozenset([1])]
+)
 def test_what_is_the_same_has_the_same_key(value):
     again = tuple(value) if isinstance(value, tuple) else type(value)(value) if isinstance(value, float) else value
     assert exact(again) == exact(value)
@@ -39,7 +52,7 @@ def told_by_its_parameter():
 
     def value(c):
         while isinstance(c, tuple):
-            c, = c
+            (c,) = c
         return np.float32(math.copysign({bool: 2, int: 3}.get(type(c), 1), c))
 
     mlir.register_lowering(p, mlir.lower_fun(lambda x, *, c: x * 0 + value(c), multiple_results=False))
@@ -52,9 +65,18 @@ PARAMETERS = [0.0, -0.0, (0.0,), (-0.0,), 1, True, 1.0, ((1,),), ((True,),)]
 x = jnp.ones(3)
 
 
-@pytest.mark.parametrize("transform", [lambda f: f, gradix.jit, gradix.vmap, lambda f: gradix.jit(gradix.vmap(f)), gradix.checkpoint,
-                                       lambda f: lambda x: gradix.lax.scan(lambda c, _: (c, f(c)), x, None, 1)[1]],
-                         ids=["eager", "jit", "vmap", "jit of vmap", "checkpoint", "scan"])
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: f,
+        gradix.jit,
+        gradix.vmap,
+        lambda f: gradix.jit(gradix.vmap(f)),
+        gradix.checkpoint,
+        lambda f: lambda x: gradix.lax.scan(lambda c, _: (c, f(c)), x, None, 1)[1],
+    ],
+    ids=["eager", "jit", "vmap", "jit of vmap", "checkpoint", "scan"],
+)
 def test_a_users_operation_with_each_of_them_in_one_program(transform):
     p, value = told_by_its_parameter()
     found = transform(lambda x: [p.bind(x, c=c) for c in PARAMETERS])(x)

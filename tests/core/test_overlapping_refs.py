@@ -1,4 +1,5 @@
 """Two refs to the same elements: both writes count, or the second ref is refused; none is lost."""
+
 import numpy as np
 import pytest
 
@@ -20,9 +21,12 @@ def step(_, refs):
 def called(wrapped):
     """The ways to call with two refs, made of a function that takes two."""
     return {
-        "twice": lambda r: wrapped(add)(r, r), "two views": lambda r: wrapped(add)(r.at[:2], r.at[:2]),
-        "with a view": lambda r: wrapped(add)(r, r.at[...]), "views of views": lambda r: wrapped(add)(r.at[1:].at[:1], r.at[:2].at[1:]),
-        "captured": lambda r: wrapped(lambda a: add(a, r))(r), "a view of what is captured": lambda r: wrapped(lambda a: add(a, r))(r.at[:2]),
+        "twice": lambda r: wrapped(add)(r, r),
+        "two views": lambda r: wrapped(add)(r.at[:2], r.at[:2]),
+        "with a view": lambda r: wrapped(add)(r, r.at[...]),
+        "views of views": lambda r: wrapped(add)(r.at[1:].at[:1], r.at[:2].at[1:]),
+        "captured": lambda r: wrapped(lambda a: add(a, r))(r),
+        "a view of what is captured": lambda r: wrapped(lambda a: add(a, r))(r.at[:2]),
         "captured view": lambda r: (lambda view: wrapped(lambda a: add(a, view))(r))(r.at[0]),
     }
 
@@ -32,10 +36,16 @@ def scanned(f):
 
 
 BOUNDARIES = {
-    "jit": gradix.jit, "vmap": gradix.vmap, "scan": scanned, "map": lambda f: lambda *refs: lax.map(lambda xs: f(*xs), refs),
-    "vmap in chunks": lambda f: gradix.vmap(f, chunk_size=1), "jit of vmap": lambda f: gradix.jit(gradix.vmap(f)),
-    "jit of scan": lambda f: gradix.jit(scanned(f)), "checkpoint": gradix.checkpoint,
-    "cond": lambda f: lambda *refs: lax.cond(True, f, lambda *_: None, *refs), "switch": lambda f: lambda *refs: lax.switch(0, [f], *refs),
+    "jit": gradix.jit,
+    "vmap": gradix.vmap,
+    "scan": scanned,
+    "map": lambda f: lambda *refs: lax.map(lambda xs: f(*xs), refs),
+    "vmap in chunks": lambda f: gradix.vmap(f, chunk_size=1),
+    "jit of vmap": lambda f: gradix.jit(gradix.vmap(f)),
+    "jit of scan": lambda f: gradix.jit(scanned(f)),
+    "checkpoint": gradix.checkpoint,
+    "cond": lambda f: lambda *refs: lax.cond(True, f, lambda *_: None, *refs),
+    "switch": lambda f: lambda *refs: lax.switch(0, [f], *refs),
     "grad": lambda f: lambda *refs: gradix.grad(lambda x, *refs: (f(*refs), x)[1])(1.0, *refs),
     "plain": lambda f: f,
 }
@@ -51,7 +61,9 @@ def test_no_write_is_lost(boundary, way):
     try:
         call(ref)
     except (ValueError, TypeError) as refusal:
-        assert "twice" in str(refusal) or "outside of the transformation" in str(refusal) or "shape" in str(refusal), refusal
+        assert "twice" in str(refusal) or "outside of the transformation" in str(refusal) or "shape" in str(refusal), (
+            refusal
+        )
         return
     if boundary not in ("scan", "map"):
         np.testing.assert_array_equal(ref[...], want[...])

@@ -1,4 +1,5 @@
 """How jaxprs print: 90 small functions and the text JAX 0.10.2 prints for each (tests/data/jaxprs.json)."""
+
 import json
 from pathlib import Path
 
@@ -17,12 +18,26 @@ _INLINE = "JAX calls a jitted helper where gradix writes its equations in place"
 _FORMULA = "gradix's rule is another formula, or needs fewer equations"
 # Examples whose programs are not JAX's, equation by equation, and why; all others print the same text.
 DIFFERENT = {
-    "boolean_where": _INLINE, "cholesky_solve": _INLINE, "clip_sign": _INLINE, "concat_stack_pad": _INLINE,
-    "cumsum_cumprod": _INLINE, "fft": _INLINE, "int_floor_divide_mod": _INLINE, "sort_argsort": _INLINE,
-    "take_along_axis": _INLINE, "var_std": _INLINE, "where_arrays_mixed": _INLINE,
+    "boolean_where": _INLINE,
+    "cholesky_solve": _INLINE,
+    "clip_sign": _INLINE,
+    "concat_stack_pad": _INLINE,
+    "cumsum_cumprod": _INLINE,
+    "fft": _INLINE,
+    "int_floor_divide_mod": _INLINE,
+    "sort_argsort": _INLINE,
+    "take_along_axis": _INLINE,
+    "var_std": _INLINE,
+    "where_arrays_mixed": _INLINE,
     "random_bernoulli_randint": _INLINE,
-    "checkpoint_grad": _FORMULA, "grad_mlp_loss": _FORMULA, "grad_sin_square": _FORMULA, "hessian_scalar": _FORMULA,
-    "jacfwd": _FORMULA, "jvp_tanh": _FORMULA, "logsumexp_softmax": _FORMULA, "relu_and_gelu": _FORMULA,
+    "checkpoint_grad": _FORMULA,
+    "grad_mlp_loss": _FORMULA,
+    "grad_sin_square": _FORMULA,
+    "hessian_scalar": _FORMULA,
+    "jacfwd": _FORMULA,
+    "jvp_tanh": _FORMULA,
+    "logsumexp_softmax": _FORMULA,
+    "relu_and_gelu": _FORMULA,
     "value_and_grad_softmax_xent": _FORMULA,
     "random_uniform_raw_key": "bounds of equal type are not converted",
     "jit_donate_static": "donation is a property of the compiled call, not of the equation",
@@ -72,6 +87,7 @@ def sines(n):
         for _ in range(n):
             x = lax.sin(x)
         return x
+
     return f
 
 
@@ -113,13 +129,16 @@ def test_literals():
     text = show(lambda: (True, 1, 1.5, 2j, np.float16(0.1), jnp.bfloat16(0.1), np.uint8(3)))
     assert text.split("\n")[-2:] == [
         "  in (True:bool[], 1:i32[], 1.5:f32[], 2j:c64[], 0.0999755859375:f16[], 0.10009765625:bf16[],",
-        "    3:u8[]) }"]
+        "    3:u8[]) }",
+    ]
 
 
 def test_a_call_repeated_is_printed_once():
     f = gradix.jit(lambda x: lax.sin(x))
-    assert show(lambda x: f(f(x)), 1.0).split("\n")[0] == \
-        "let lambda = { lambda ; a:f32[]. let b:f32[] = sin a in (b,) } in"
+    assert (
+        show(lambda x: f(f(x)), 1.0).split("\n")[0]
+        == "let lambda = { lambda ; a:f32[]. let b:f32[] = sin a in (b,) } in"
+    )
 
 
 @pytest.mark.parametrize("n, apart", [(10, False), (11, True)])
@@ -130,18 +149,23 @@ def test_a_long_program_is_printed_apart(n, apart):
 def test_names_of_shared_programs_are_not_given_to_variables():
     def b(x):
         return lax.sin(x)
+
     f = gradix.jit(b)
-    assert show(lambda x: f(f(x)), 1.0) == """\
+    assert (
+        show(lambda x: f(f(x)), 1.0)
+        == """\
 let b = { lambda ; a:f32[]. let c:f32[] = sin a in (c,) } in
 { lambda ; d:f32[]. let
     e:f32[] = jit[name=b jaxpr=b] d
     f:f32[] = jit[name=b jaxpr=b] e
   in (f,) }"""
+    )
 
 
 def test_shared_programs_of_one_name_are_numbered():
     def make():
         return gradix.jit(lambda x: lax.cos(x))
+
     f, g = make(), make()
     text = show(lambda x: g(g(f(f(x)))), 1.0)
     assert "let lambda = " in text and "let lambda1 = " in text and "jaxpr=lambda1" in text
@@ -155,17 +179,22 @@ def test_a_call_passing_arguments_through():
 
 
 def test_unread_results():
-    assert show(lambda x: lax.top_k(x, 1)[1], np.ones(3, np.float32)) == \
-        "{ lambda ; a:f32[3]. let _:f32[1] b:i32[1] = top_k[axis=0 k=1] a in (b,) }"
+    assert (
+        show(lambda x: lax.top_k(x, 1)[1], np.ones(3, np.float32))
+        == "{ lambda ; a:f32[3]. let _:f32[1] b:i32[1] = top_k[axis=0 k=1] a in (b,) }"
+    )
 
 
 def test_options():
     closed = gradix.make_jaxpr(lambda x: gradix.jit(lax.sin)(lax.cos(x)))(1.0)
-    assert closed.pretty_print(print_shapes=False) == """\
+    assert (
+        closed.pretty_print(print_shapes=False)
+        == """\
 { lambda ; a. let
     b = cos a
     c = jit[name=sin jaxpr={ lambda ; b. let c = sin b in (c,) }] b
   in (c,) }"""
+    )
     lines = closed.pretty_print(source_info=True).split("\n")
     assert lines[1].startswith("    b:f32[] = cos a      ") and "test_pretty.py:" in lines[1]
     assert lines[1].index("#") == lines[2].index("#") == lines[4].index("#")

@@ -1,4 +1,5 @@
 """The vocabulary of primitives is closed: whatever is asked of one is declared in `primitive.py`, and shown by the table."""
+
 import ast
 from itertools import pairwise
 from pathlib import Path
@@ -30,8 +31,13 @@ def asked(tree: ast.AST):
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_primitive(node.value):
             yield node.lineno, node.attr
-        elif (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "setattr", "hasattr")
-                and is_primitive(node.args[0]) and isinstance(node.args[1], ast.Constant)):
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("getattr", "setattr", "hasattr")
+            and is_primitive(node.args[0])
+            and isinstance(node.args[1], ast.Constant)
+        ):
             yield node.lineno, f"{node.func.id} {node.args[1].value}"
 
 
@@ -46,23 +52,37 @@ def test_nothing_undeclared_is_asked_of_a_primitive():
         known = declared(OF_A_FAMILY.get(name, Primitive))
         if name in OF_A_FAMILY:
             known |= vars(lax.sin_p).keys()
-        found += [f"{name}:{line} asks for {attribute!r}" for line, attribute in asked(ast.parse(path.read_text("utf-8")))
-                  if attribute not in known]
+        found += [
+            f"{name}:{line} asks for {attribute!r}"
+            for line, attribute in asked(ast.parse(path.read_text("utf-8")))
+            if attribute not in known
+        ]
     assert not found, "declare these in gradix/_core/primitive.py:\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize("line", ["eqn.primitive.speed", "prim.speed = 1", "getattr(prim, 'dce', None)", "setattr(e.prim, 'dce', f)"])
+@pytest.mark.parametrize(
+    "line", ["eqn.primitive.speed", "prim.speed = 1", "getattr(prim, 'dce', None)", "setattr(e.prim, 'dce', f)"]
+)
 def test_what_is_undeclared_is_found(line):
     assert [a for _, a in asked(ast.parse(line)) if a not in declared()]
 
 
 def test_the_table_shows_everything_declared():
     shown = {*rule_table.COLUMNS, *rule_table.FURTHER, *rule_table.DECLARED}
-    shown |= {"expand", "run", "accepts"}                       # within the columns lower, host and dtypes
-    shown |= {"params_key"}                                     # the same for all but primitives of users
-    shown |= {"effectful", "named"}                             # whether `effects` and `names` are asked
-    shown |= {"hlo", "identity", "combine"}                               # parts of `lower`
-    shown |= {"bind", "takes_sharding", "impl", "abstract_eval", "get_bind_params", "bind_with_trace", "hand_to", "missing"}
+    shown |= {"expand", "run", "accepts"}  # within the columns lower, host and dtypes
+    shown |= {"params_key"}  # the same for all but primitives of users
+    shown |= {"effectful", "named"}  # whether `effects` and `names` are asked
+    shown |= {"hlo", "identity", "combine"}  # parts of `lower`
+    shown |= {
+        "bind",
+        "takes_sharding",
+        "impl",
+        "abstract_eval",
+        "get_bind_params",
+        "bind_with_trace",
+        "hand_to",
+        "missing",
+    }
     assert {n for n in vars(Primitive) if not n.startswith("__")} - shown == set()
 
 
@@ -71,18 +91,30 @@ def test_every_declared_rule_and_property_is_explained():
     for name in rule_table.FURTHER:
         assert f"`{name}(" in source or f"`{name}`" in source or f"def {name}(self" in source, name
     for name in rule_table.DECLARED:
-        above, line = next(pair for pair in pairwise(source.splitlines()) if pair[1].startswith((f"    {name}:", f"    {name} =")))
+        above, line = next(
+            pair for pair in pairwise(source.splitlines()) if pair[1].startswith((f"    {name}:", f"    {name} ="))
+        )
         assert "#" in above + line or name in ("multiple_results", "inlining", "mesh", "values"), line
 
 
 def test_the_table_shows_properties():
     cells = dict(zip(rule_table.COLUMNS, rule_table.row(lax.scan_p)))
-    assert cells["also"].split() == ["work", "dependent", "dce", "effects", "names", "show", "multiple_results",
-                                     "mesh=mixes+types_inside", "costly"]
+    assert cells["also"].split() == [
+        "work",
+        "dependent",
+        "dce",
+        "effects",
+        "names",
+        "show",
+        "multiple_results",
+        "mesh=mixes+types_inside",
+        "costly",
+    ]
     assert "neutral=0" in rule_table.row(lax.mul_p)[-1]
 
 
 # -- what libraries read and write ------------------------------------------------------------------------------------
+
 
 def test_built_in_primitives_are_evaluated_by_impl():
     assert float(lax.sin_p.impl(np.float32(0.5))) == float(lax.sin(np.float32(0.5)))

@@ -1,4 +1,5 @@
 """Mutable arrays: eager, in jit, loops, branches and derivatives, against the same program without mutation."""
+
 import copy
 
 import numpy as np
@@ -38,6 +39,7 @@ def in_scan(x):
         ref[...] = jnp.sin(ref[...]) + c
         seen[i] = ref[0]
         return c + 0.1, ref[1]
+
     _, ys = lax.scan(body, jnp.zeros((), x.dtype), jnp.arange(4))
     return jnp.concatenate([ref[...], seen[...], ys])
 
@@ -60,6 +62,7 @@ def in_while(x):
         ref[...] *= 1.5
         count[...] += 1
         return 0
+
     lax.while_loop(lambda _: (count[...] < 5) & (ref[2] < 9.0), body, 0)
     return ref[...] * count[...].astype(x.dtype)
 
@@ -79,6 +82,7 @@ def in_cond(x):
 
     def shift():
         ref[0] = 7.0
+
     lax.cond(x[0] > 0, double, shift)
     lax.switch(1, [shift, double])
     lax.cond(x[0] > 100, lambda r: r.addupdate(1.0), lambda r: None, ref)
@@ -103,6 +107,7 @@ def in_jit(x):
         ref[...] = ref[...] * y
         other[0] = ref[1]
         return ref[0]
+
     other = gradix.new_ref(jnp.ones(1))
     return jnp.stack([step(other, 2.0), step(other, 3.0), other[0], ref[2]])
 
@@ -113,6 +118,7 @@ def in_checkpoint(x):
     def f(y):
         ref[...] += jnp.sin(y).sum()
         return y * y
+
     y = gradix.checkpoint(f)(x)
     return y * ref[...]
 
@@ -123,13 +129,17 @@ def rows_of_scan(x):
     def body(c, row):
         row[0] = c
         return c + row[1], None
+
     lax.scan(body, x[2], ref)
     return ref[...].ravel()
 
 
 PROGRAMS = {
-    "straight": (straight, straight_pure), "scan": (in_scan, in_scan_pure), "while": (in_while, in_while_pure),
-    "cond": (in_cond, in_cond_pure), "fori": (in_fori, lambda x: x + jnp.cos(x)),
+    "straight": (straight, straight_pure),
+    "scan": (in_scan, in_scan_pure),
+    "while": (in_while, in_while_pure),
+    "cond": (in_cond, in_cond_pure),
+    "fori": (in_fori, lambda x: x + jnp.cos(x)),
     "jit": (in_jit, lambda x: jnp.stack([2 * x[0], 6 * x[0], 6 * x[1], 6 * x[2]])),
     "checkpoint": (in_checkpoint, lambda x: x * x * jnp.sin(x).sum()),
     "rows": (rows_of_scan, lambda x: jnp.stack([x[2], x[1], x[2], x[2] + x[1], 2 * x[1], 2 * x[2]])),
@@ -188,6 +198,7 @@ def test_arguments_of_jit_are_changed_at_every_call():
         traces.append(1)
         ref[...] += x
         return ref[0]
+
     first, second = gradix.new_ref(jnp.zeros(2)), gradix.new_ref(jnp.ones(2))
     for _ in range(3):
         step(first, 1.0)
@@ -213,6 +224,7 @@ def test_keywords_and_trees_of_refs():
         state["a"][...] += x
         state["b"][0][...] += 1
         return x * 2
+
     same(step(state=state, x=3.0), 6.0)
     same(state["a"][...], [3, 3])
     assert int(state["b"][0][...]) == 2
@@ -223,6 +235,7 @@ def test_stages_and_structs():
     def step(ref, x):
         ref[...] = ref[...] + x
         return x * 2
+
     ref = gradix.new_ref(jnp.zeros(2))
     compiled = gradix.jit(step).lower(ref, 1.0).compile()
     same(compiled(ref, 4.0), 8.0)
@@ -230,7 +243,7 @@ def test_stages_and_structs():
     assert gradix.eval_shape(step, ref, 1.0).shape == ()
     closed = gradix.make_jaxpr(step)(ref, 1.0)
     assert [v.aval.str_short() for v in closed.jaxpr.invars] == ["float32[2]", "float32[]"]
-    same(ref[...], [4, 4])                                     # tracing changes nothing
+    same(ref[...], [4, 4])  # tracing changes nothing
 
 
 def test_other_ways_to_run():
@@ -251,6 +264,7 @@ def test_other_ways_to_run():
     def draw():
         key[...], sub = gradix.random.split(key[...])
         return gradix.random.uniform(sub)
+
     assert draw() != draw()
 
 
@@ -261,6 +275,7 @@ def test_an_error_while_tracing_changes_nothing():
     def fails():
         ref[...] = ref[...] + 1
         raise RuntimeError
+
     with pytest.raises(RuntimeError):
         fails()
     same(ref[...], [0, 0])
@@ -274,6 +289,7 @@ def test_vmap_over_refs(axis):
     def f(r, x):
         r[...] += x
         return r[0]
+
     got = gradix.vmap(f, (axis, 0))(ref, np.array([10.0, 20.0], "f4"))
     want = np.moveaxis(np.moveaxis(start, axis, 0) + np.array([[10.0], [20.0]]), 0, axis)
     same(ref[...], want)
@@ -287,6 +303,7 @@ def test_vmap_of_jit_over_refs():
     def f(r, x):
         r[1] = x
         return x
+
     gradix.vmap(f)(ref, jnp.arange(2.0))
     same(ref[...], [[0, 0, 0], [0, 1, 0]])
 
@@ -299,6 +316,7 @@ def test_plumbing_values_out_of_grad():
         y = jnp.sin(x)
         seen[...] = lax.stop_gradient(y)
         return y.sum()
+
     for g in (gradix.grad(f), gradix.jit(gradix.grad(f))):
         seen[...] = 0.0
         same(g(jnp.asarray(X)), np.cos(X))
@@ -312,6 +330,7 @@ def test_no_grad_refs_take_values_without_their_derivative():
     def f(x):
         seen[...] = jnp.sin(x)
         return (x * seen[...]).sum()
+
     same(gradix.grad(f)(jnp.asarray(X)), np.sin(X))
     same(seen[...], np.sin(X))
 
@@ -322,6 +341,7 @@ def test_a_backward_rule_writes_the_cotangent():
     @gradix.custom_vjp
     def stash(x):
         return x
+
     stash.defvjp(lambda x: (x, None), lambda _, ct: (grads.__setitem__(..., ct), (ct,))[1])
     for g in (gradix.grad, lambda f: gradix.jit(gradix.grad(f))):
         grads[...] = 0.0
@@ -333,8 +353,11 @@ def test_refs_among_the_arguments_of_rules():
     @gradix.custom_vjp
     def stash(grads, x, options):
         return x * options["scale"]
-    stash.defvjp(lambda grads, x, options: (stash(grads, x, options), (grads, options["scale"])),
-                 lambda res, ct: (res[0].__setitem__(..., ct), (None, ct * res[1], None))[1])
+
+    stash.defvjp(
+        lambda grads, x, options: (stash(grads, x, options), (grads, options["scale"])),
+        lambda res, ct: (res[0].__setitem__(..., ct), (None, ct * res[1], None))[1],
+    )
     grads = gradix.new_ref(0.0)
     for g in (gradix.grad, lambda f: gradix.jit(gradix.grad(f)), lambda f: gradix.grad(lambda x: f(x))):
         grads[...] = 0.0
@@ -380,29 +403,57 @@ def wrong_programs():
     def both(a):
         a[...] = 1.0
         return outer[...]
+
     return {
-        "differentiated": (ValueError, "a differentiated value.*made at .*test_refs", lambda: gradix.grad(
-            lambda x: (_write(outer, x), x.sum())[1])(jnp.ones(3))),
+        "differentiated": (
+            ValueError,
+            "a differentiated value.*made at .*test_refs",
+            lambda: gradix.grad(lambda x: (_write(outer, x), x.sum())[1])(jnp.ones(3)),
+        ),
         "mapped": (ValueError, "a vmapped value", lambda: gradix.vmap(lambda x: _write(outer, x))(jnp.ones((2, 3)))),
-        "mapped by None": (ValueError, "a vmapped value",
-                           lambda: gradix.vmap(lambda r, x: _write(r, x), (None, 0))(outer, jnp.ones((2, 3)))),
+        "mapped by None": (
+            ValueError,
+            "a vmapped value",
+            lambda: gradix.vmap(lambda r, x: _write(r, x), (None, 0))(outer, jnp.ones((2, 3))),
+        ),
         "frozen": (ValueError, "given up by freeze at", lambda: dead[...]),
-        "twice": (ValueError, "argument a, and argument b", lambda: gradix.jit(lambda a, b: _write(a, b[...]))(outer, outer)),
+        "twice": (
+            ValueError,
+            "argument a, and argument b",
+            lambda: gradix.jit(lambda a, b: _write(a, b[...]))(outer, outer),
+        ),
         "captured and passed": (ValueError, "argument a, and captured", lambda: gradix.jit(both)(outer)),
         "returned": (TypeError, r"read its value with ref\[...\]", lambda: gradix.jit(lambda: gradix.new_ref(1.0))()),
-        "an argument kept": (ValueError, "stands for an argument of a function that has returned", lambda: kept[0][...]),
+        "an argument kept": (
+            ValueError,
+            "stands for an argument of a function that has returned",
+            lambda: kept[0][...],
+        ),
         "out of range": (ValueError, "idx=3, dim=3, on axis 0", lambda: outer[3]),
         "dtype": (ValueError, "Ref dtype: float32. Value dtype: complex64", lambda: _write(outer, 1j)),
         "shape": (ValueError, r"Ref shape: \(3,\). Value shape: \(2,\)", lambda: _write(outer, jnp.ones(2))),
         "as an array": (TypeError, r"read its value with ref\[...\]", lambda: jnp.asarray(outer)),
-        "carry": (TypeError, r"read its value with ref\[...\]", lambda: lax.scan(lambda c, x: (c, x), outer, jnp.ones(2))),
-        "condition": (ValueError, "cond_fun of while_loop writes", lambda: lax.while_loop(
-            lambda i: (_write(outer, 1.0), i < 3)[1], lambda i: i + 1, 0)),
-        "chunks": (ValueError, "a vmapped value", lambda: gradix.vmap(
-            lambda x: _write(outer, x), chunk_size=2)(jnp.ones((4, 3)))),
+        "carry": (
+            TypeError,
+            r"read its value with ref\[...\]",
+            lambda: lax.scan(lambda c, x: (c, x), outer, jnp.ones(2)),
+        ),
+        "condition": (
+            ValueError,
+            "cond_fun of while_loop writes",
+            lambda: lax.while_loop(lambda i: (_write(outer, 1.0), i < 3)[1], lambda i: i + 1, 0),
+        ),
+        "chunks": (
+            ValueError,
+            "a vmapped value",
+            lambda: gradix.vmap(lambda x: _write(outer, x), chunk_size=2)(jnp.ones((4, 3))),
+        ),
         "no ref": (TypeError, "expects a Ref", lambda: gradix.ref.get(jnp.ones(3), 0)),
-        "solver": (NotImplementedError, "Return the value, and write it outside", lambda: lax.custom_root(
-            lambda x: (_write(outer, 2.0), x)[1], 1.0, lambda f, x: x, lambda f, x: x)),
+        "solver": (
+            NotImplementedError,
+            "Return the value, and write it outside",
+            lambda: lax.custom_root(lambda x: (_write(outer, 2.0), x)[1], 1.0, lambda f, x: x, lambda f, x: x),
+        ),
     }
 
 
@@ -432,6 +483,7 @@ def test_forward_mode_takes_refs_of_tangents():
                 r[...] = r[...] ** 2 * x
                 r[0] += x
                 return r[...].sum()
+
             seen.append([*around(lambda r, t: lib.jvp(step, (r, 2.0), (t, 1.0)))(ref, tangent), ref[...], tangent[...]])
     for found in seen[1:]:
         for a, b in zip(found, seen[0]):
@@ -445,8 +497,12 @@ def test_forward_mode_takes_refs_of_tangents():
 
 def test_a_ref_where_an_array_is_needed_is_a_wrong_type_and_a_wrong_value():
     ref = gradix.new_ref(jnp.zeros(3))
-    for f in (lambda: gradix.jit(lambda: gradix.new_ref(1.0))(), lambda: jnp.asarray(ref), lambda: lax.scan(lambda c, x: (ref, x), 0, jnp.ones(2)),
-              lambda: lax.cond(True, lambda: ref, lambda: ref)):
+    for f in (
+        lambda: gradix.jit(lambda: gradix.new_ref(1.0))(),
+        lambda: jnp.asarray(ref),
+        lambda: lax.scan(lambda c, x: (ref, x), 0, jnp.ones(2)),
+        lambda: lax.cond(True, lambda: ref, lambda: ref),
+    ):
         for kind in (TypeError, ValueError):
             with pytest.raises(kind, match="read its value with ref"):
                 f()

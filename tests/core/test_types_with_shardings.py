@@ -1,16 +1,11 @@
 """Types made by hand: how they are divided over explicit axes, and over which manual axes they vary."""
+
 import numpy as np
 import pytest
 
 import gradix
 from gradix.core import ShapedArray
-from gradix.sharding import (
-    AbstractMesh,
-    AxisType,
-    ManualAxisType,
-    NamedSharding,
-    PartitionSpec as P,
-)
+from gradix.sharding import AbstractMesh, AxisType, ManualAxisType, NamedSharding, PartitionSpec as P
 
 MESH = AbstractMesh((2, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
 
@@ -47,9 +42,11 @@ def test_manual_axes():
 
 def test_floats_are_checked_where_a_branch_runs_eagerly():
     with gradix.debug_nans(True):
-        for run in (lambda: gradix.lax.cond(True, lambda _: np.nan, lambda _: 0.0, 0.0),
-                    lambda: gradix.lax.switch(0, [lambda x: np.nan, lambda x: x], 0.0),
-                    lambda: gradix.lax.scan(lambda c, _: (np.nan, None), 0.0, None, length=1)[0]):
+        for run in (
+            lambda: gradix.lax.cond(True, lambda _: np.nan, lambda _: 0.0, 0.0),
+            lambda: gradix.lax.switch(0, [lambda x: np.nan, lambda x: x], 0.0),
+            lambda: gradix.lax.scan(lambda c, _: (np.nan, None), 0.0, None, length=1)[0],
+        ):
             with pytest.raises(FloatingPointError, match="nan"):
                 run()
         out = gradix.lax.cond(True, lambda x: (x, gradix.random.key(0)), lambda x: (x, gradix.random.key(1)), 1.0)
@@ -63,6 +60,7 @@ def test_attributes_around_a_jitted_function():
     @gradix.jit
     def f(x):
         return x + 1
+
     assert f(1.0) == 2.0 and f.__name__ == "f"
     assert 'part = "b"' in f.lower(1.0).as_text()
     with set_xla_metadata(other="c"):
@@ -75,7 +73,10 @@ def test_attributes_around_a_jitted_function():
 def test_composites_are_written_in_their_own_form():
     def lowered(name, **options):
         return gradix.jit(lambda x: gradix.lax.composite(lambda x, **_: x * 2, name, **options)(x)).lower(1.0).as_text()
-    assert 'stablehlo.composite "my.twice" %arg0 {decomposition = @my.twice} : (tensor<f32>) -> tensor<f32>' in lowered("my.twice")
+
+    assert 'stablehlo.composite "my.twice" %arg0 {decomposition = @my.twice} : (tensor<f32>) -> tensor<f32>' in lowered(
+        "my.twice"
+    )
     assert "version = 3 : i32" in lowered("my.twice", version=3)
 
 

@@ -38,7 +38,11 @@ def test_dies_with_the_array(make):
     assert reference() is None
 
 
-@pytest.mark.parametrize("use", [lambda x: jnp.sin(x) + x @ x, gx.grad(lambda x: (x**2).sum()), jit(lambda x: x + 1)], ids=["operations", "grad", "jit"])
+@pytest.mark.parametrize(
+    "use",
+    [lambda x: jnp.sin(x) + x @ x, gx.grad(lambda x: (x**2).sum()), jit(lambda x: x + 1)],
+    ids=["operations", "grad", "jit"],
+)
 def test_no_operation_keeps_what_it_was_given(use):
     gone, x = [], jnp.arange(3.0) * 2
     weakref.finalize(x, gone.append, True)

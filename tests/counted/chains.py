@@ -6,6 +6,7 @@ to the true elements eagerly, it says what the compiled program must give.
 `python -m tests.counted.chains [FIRST [COUNT [SECONDS]]]` tries that many chains, prints those that are wrong or refused, and the
 totals.
 """
+
 import sys
 import time
 
@@ -73,7 +74,9 @@ STEPS = {
     # both parts together have no pairs of equal elements, which rounding would tell apart
     "transform": lambda x: (lambda y: y.real + y.imag / 2)(jnp.fft.fft(x, axis=0)) / (1 + x.shape[0]),
     "orthogonal": lambda x: x if x.ndim == 1 else jnp.linalg.qr(x + 2 * jnp.eye(x.shape[0], x.shape[1]))[1] / 2,
-    "one of two": lambda x: x if x.ndim > 1 else lax.cond(x.sum() > 0.1, lambda x: x[x > 0.1], lambda x: x[x > 0.1] * 2, x),
+    "one of two": lambda x: (
+        x if x.ndim > 1 else lax.cond(x.sum() > 0.1, lambda x: x[x > 0.1], lambda x: x[x > 0.1] * 2, x)
+    ),
     "distinct": lambda x: jnp.unique(x) if x.ndim == 1 else x,
     "products from the end": lambda x: lax.cumprod(1 + x / 9, 0, reverse=True),
     "largest so far": lambda x: lax.cummax(x, 0),

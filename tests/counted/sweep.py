@@ -2,6 +2,7 @@
 
 `python -m tests.counted.sweep [MODULE ...]` prints a line for each function that is refused or wrong, and the totals.
 """
+
 import importlib
 import inspect
 import sys
@@ -11,15 +12,46 @@ import numpy as np
 import gradix
 import gradix.numpy as jnp
 
-MODULES = {n: importlib.import_module(f"gradix.{n}") for n in
-           ("numpy", "numpy.linalg", "numpy.fft", "nn", "ops", "scipy.special", "scipy.linalg", "scipy.signal")}
+MODULES = {
+    n: importlib.import_module(f"gradix.{n}")
+    for n in ("numpy", "numpy.linalg", "numpy.fft", "nn", "ops", "scipy.special", "scipy.linalg", "scipy.signal")
+}
 X = np.array([0.7, -0.4, 0.9, -0.6, 1.2, 0.3], np.float32)
 MASKS = {"some": X > 0, "none": X > 9, "one": X > 1, "all": X > -9}
 # What takes no array, reads files or prints, or returns what is no array; `ix_` returns integers for no elements of any type.
-LEFT_OUT = {"save", "savez", "load", "fromfile", "fromfunction", "frombuffer", "fromiter", "fromstring", "from_dlpack", "vectorize",
-            "frompyfunc", "piecewise", "apply_along_axis", "apply_over_axes", "printoptions", "set_printoptions", "get_printoptions",
-            "svd",  # of singular vectors beyond the rank, any that are orthonormal are right
-            "array_repr", "array_str", "shape", "ndim", "size", "einsum_path", "ix_", "promote_types", "result_type", "can_cast", "issubdtype", "iinfo", "finfo"}
+LEFT_OUT = {
+    "save",
+    "savez",
+    "load",
+    "fromfile",
+    "fromfunction",
+    "frombuffer",
+    "fromiter",
+    "fromstring",
+    "from_dlpack",
+    "vectorize",
+    "frompyfunc",
+    "piecewise",
+    "apply_along_axis",
+    "apply_over_axes",
+    "printoptions",
+    "set_printoptions",
+    "get_printoptions",
+    "svd",  # of singular vectors beyond the rank, any that are orthonormal are right
+    "array_repr",
+    "array_str",
+    "shape",
+    "ndim",
+    "size",
+    "einsum_path",
+    "ix_",
+    "promote_types",
+    "result_type",
+    "can_cast",
+    "issubdtype",
+    "iinfo",
+    "finfo",
+}
 _MATRIX = np.array([1.0, 2.5, -4.0], np.float32)
 FORMS = {
     "x": lambda f: lambda v: f(v),
@@ -96,9 +128,15 @@ def _outcome(g, masks) -> str | None:
 
 def _are_same(want, have) -> bool:
     return len(want) == len(have) and all(
-        a.shape == b.shape and a.dtype == b.dtype
-        and (np.array_equal(a, b) if a.dtype.kind not in "fc" else np.allclose(a, b, rtol=2e-3, atol=2e-4, equal_nan=True))
-        for a, b in zip(want, have))
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and (
+            np.array_equal(a, b)
+            if a.dtype.kind not in "fc"
+            else np.allclose(a, b, rtol=2e-3, atol=2e-4, equal_nan=True)
+        )
+        for a, b in zip(want, have)
+    )
 
 
 def main(modules) -> None:

@@ -1,4 +1,5 @@
 """Drawn chains of operations: values and gradients, in both orders, are those of the true elements."""
+
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
 """Sizes that values decide inside of what holds programs and rules: each combination is equal to its eager meaning, or refused."""
+
 import re
 
 import numpy as np
@@ -63,28 +64,50 @@ def branch(x, one, other):
 # A function of the vector, and what it means where masks may be asked for their values.
 CASES = {
     "checkpoint": (gradix.checkpoint(lambda x: (x[x > 0] * 2, x[x > 0][1:])), lambda x: (x[x > 0] * 2, x[x > 0][1:])),
-    "checkpoint of a part": (lambda x: gradix.checkpoint(lambda v: jnp.sin(v[v > 1]))(x[x > 0]), lambda x: jnp.sin(x[x > 1])),
+    "checkpoint of a part": (
+        lambda x: gradix.checkpoint(lambda v: jnp.sin(v[v > 1]))(x[x > 0]),
+        lambda x: jnp.sin(x[x > 1]),
+    ),
     "custom_jvp": (sines, lambda x: jnp.sin(x[x > 0])),
     "custom_vjp": (squares, lambda x: (x[x > 0] ** 2, x.sum())),
     "custom_jvp twice": (lambda x: sines(sines(x) * 2), lambda x: jnp.sin(2 * (s := jnp.sin(x[x > 0]))[s > 0])),
-    "branches of two sizes": (lambda x: branch(x, lambda x: x[x > 0], lambda x: x[x < 0]), lambda x: x[x > 0] if x[0] > 0 else x[x < 0]),
-    "a branch of a known size": (lambda x: branch(x, lambda x: x[1:], lambda x: x[x < 0]), lambda x: x[1:] if x[0] > 0 else x[x < 0]),
-    "branches of larger sizes": (lambda x: branch(x, lambda x: jnp.concatenate([x[x > 0]] * 2), lambda x: x),
-                                 lambda x: jnp.concatenate([x[x > 0]] * 2) if x[0] > 0 else x),
-    "results of one size": (lambda x: (lambda a, b: a + b)(*branch(x, lambda x: (x[x > 0], 2 * x[x > 0]), lambda x: (x[x < 0], x[x < 0]))),
-                            lambda x: 3 * x[x > 0] if x[0] > 0 else 2 * x[x < 0]),
-    "branches of captured sizes": (lambda x: (lambda v: lax.cond(x[0] > 0, lambda: v[1:], lambda: v))(x[x > 0]),
-                                   lambda x: x[x > 0][1:] if x[0] > 0 else x[x > 0]),
+    "branches of two sizes": (
+        lambda x: branch(x, lambda x: x[x > 0], lambda x: x[x < 0]),
+        lambda x: x[x > 0] if x[0] > 0 else x[x < 0],
+    ),
+    "a branch of a known size": (
+        lambda x: branch(x, lambda x: x[1:], lambda x: x[x < 0]),
+        lambda x: x[1:] if x[0] > 0 else x[x < 0],
+    ),
+    "branches of larger sizes": (
+        lambda x: branch(x, lambda x: jnp.concatenate([x[x > 0]] * 2), lambda x: x),
+        lambda x: jnp.concatenate([x[x > 0]] * 2) if x[0] > 0 else x,
+    ),
+    "results of one size": (
+        lambda x: (lambda a, b: a + b)(*branch(x, lambda x: (x[x > 0], 2 * x[x > 0]), lambda x: (x[x < 0], x[x < 0]))),
+        lambda x: 3 * x[x > 0] if x[0] > 0 else 2 * x[x < 0],
+    ),
+    "branches of captured sizes": (
+        lambda x: (lambda v: lax.cond(x[0] > 0, lambda: v[1:], lambda: v))(x[x > 0]),
+        lambda x: x[x > 0][1:] if x[0] > 0 else x[x > 0],
+    ),
     "switch": (lambda x: lax.switch(1, [lambda x: x, lambda x: x[x > 0], lambda x: x[:1]], x), lambda x: x[x > 0]),
-    "a branch in a loop": (lambda x: lax.fori_loop(0, 3, lambda i, c: c / 2 + lax.cond(i > 1, lambda x: x[x > 0], lambda x: x[x < 0], x).sum(), 0.0),
-                           lambda x: ((0.0 / 2 + x[x < 0].sum()) / 2 + x[x < 0].sum()) / 2 + x[x > 0].sum()),
+    "a branch in a loop": (
+        lambda x: lax.fori_loop(
+            0, 3, lambda i, c: c / 2 + lax.cond(i > 1, lambda x: x[x > 0], lambda x: x[x < 0], x).sum(), 0.0
+        ),
+        lambda x: ((0.0 / 2 + x[x < 0].sum()) / 2 + x[x < 0].sum()) / 2 + x[x > 0].sum(),
+    ),
     "a carry": (lambda x: lax.fori_loop(0, 2, lambda i, c: c * 2, x[x > 0]), lambda x: 4 * x[x > 0]),
     "split": (lambda x: jnp.split(x, [jnp.argmax(x)]), lambda x: jnp.split(x, [int(jnp.argmax(x))])),
     "delete": (lambda x: jnp.delete(x, x > 3.5), lambda x: x[x <= 3.5]),
     "trim_zeros": (lambda x: jnp.trim_zeros(x * (x > 3.5)), lambda x: jnp.trim_zeros(x * (x > 3.5))),
     "tile": (lambda x: jnp.tile(x[x > 0], 2), lambda x: jnp.concatenate([x[x > 0]] * 2)),
     "a rule inside of checkpoint": (gradix.checkpoint(lambda x: sines(x) * 2), lambda x: 2 * jnp.sin(x[x > 0])),
-    "checkpoint inside of a branch": (lambda x: branch(x, gradix.checkpoint(lambda x: x[x > 0] ** 2), lambda x: x), lambda x: x[x > 0] ** 2 if x[0] > 0 else x),
+    "checkpoint inside of a branch": (
+        lambda x: branch(x, gradix.checkpoint(lambda x: x[x > 0] ** 2), lambda x: x),
+        lambda x: x[x > 0] ** 2 if x[0] > 0 else x,
+    ),
 }
 
 
@@ -96,8 +119,9 @@ def test_programs_inside(name):
         check_same(plain(jnp.asarray(x)), compiled(x))
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(n, marks=() if i % 4 == 1 else pytest.mark.slow) for i, n in enumerate(CASES)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if i % 4 == 1 else pytest.mark.slow) for i, n in enumerate(CASES)]
+)
 def test_gradients_of_programs_inside(name):
     f, plain = CASES[name]
     total = lambda f: lambda x: sum(jnp.sum(jnp.sin(v)) for v in gradix.tree.leaves(f(x)))  # noqa: E731
@@ -110,14 +134,18 @@ def test_gradients_of_programs_inside(name):
 def test_rules_outside_of_programs():
     x = jnp.asarray(X)
     check_same(jnp.sin(x[x > 0]), sines(x))
-    np.testing.assert_allclose(gradix.grad(lambda x: gradix.checkpoint(lambda x: x[x > 0] * 2)(x).sum())(x), 2.0 * (X > 0))
+    np.testing.assert_allclose(
+        gradix.grad(lambda x: gradix.checkpoint(lambda x: x[x > 0] * 2)(x).sum())(x), 2.0 * (X > 0)
+    )
     check_same(x[x > 0], lax.cond(True, lambda x: x[x > 0], lambda x: x[x < 0], x))
 
 
 def test_cotangents_have_the_sizes_of_residuals():
     total = lambda x: (masked_anew(x) ** 2).sum()  # noqa: E731
     np.testing.assert_allclose(gradix.jit(gradix.grad(total))(X), np.where(X > 0, 2 * X**2, 0), rtol=1e-5)
-    with pytest.raises(TypeError, match="decided by values"):  # in another program, a mask made anew has a size of its own
+    with pytest.raises(
+        TypeError, match="decided by values"
+    ):  # in another program, a mask made anew has a size of its own
         gradix.grad(gradix.jit(total))(X)
 
 
@@ -131,10 +159,18 @@ def test_jacobians_outside_of_programs():
 
 def test_maps_of_programs_inside():
     rows = jnp.stack([X[:3], -X[:3], X[3:]])
-    for f, plain in (CASES["checkpoint of a part"], CASES["custom_jvp"], CASES["branches of two sizes"], CASES["delete"], CASES["trim_zeros"]):
+    for f, plain in (
+        CASES["checkpoint of a part"],
+        CASES["custom_jvp"],
+        CASES["branches of two sizes"],
+        CASES["delete"],
+        CASES["trim_zeros"],
+    ):
         for g in (gradix.vmap(f), gradix.jit(gradix.vmap(f))):
             if f is not CASES["trim_zeros"][0]:
-                assert [np.asarray(r).tolist() for r in g(rows)] == [pytest.approx(np.asarray(plain(r)).tolist()) for r in rows]
+                assert [np.asarray(r).tolist() for r in g(rows)] == [
+                    pytest.approx(np.asarray(plain(r)).tolist()) for r in rows
+                ]
     both = gradix.vmap(lambda r: gradix.grad(lambda r: (sines(r) ** 2).sum())(r))(rows)
     np.testing.assert_allclose(both, np.where(rows > 0, 2 * np.sin(rows) * np.cos(rows), 0), rtol=1e-5, atol=1e-6)
 
@@ -192,7 +228,12 @@ def test_gradients_with_respect_to_a_whole_ragged():
     want = [[2.0, 4.0], [], [6.0, 8.0, 10.0]]
     lists = lambda r: [np.asarray(v).tolist() for v in r]  # noqa: E731
     loss = lambda r: gradix.vmap(lambda s: (s**2).sum())(r).sum()  # noqa: E731
-    for g in (gradix.grad(loss), gradix.jit(gradix.grad(loss)), gradix.grad(gradix.jit(loss)), gradix.grad(loss, nondiff="skip")):
+    for g in (
+        gradix.grad(loss),
+        gradix.jit(gradix.grad(loss)),
+        gradix.grad(gradix.jit(loss)),
+        gradix.grad(loss, nondiff="skip"),
+    ):
         assert lists(g(r)) == want
     value, slope = gradix.value_and_grad(lambda p: (p["r"].values * p["w"]).sum())({"r": r, "w": 2.0})
     assert float(value) == 30 and lists(slope["r"]) == [[2, 2], [], [2, 2, 2]] and float(slope["w"]) == 15
@@ -201,11 +242,14 @@ def test_gradients_with_respect_to_a_whole_ragged():
     assert "Ragged(" in repr(gradix.jvp(lambda b: gradix.Ragged(b, r.counts).map(jnp.sin), (r.buffer,), (r.buffer,))[1])
 
 
-@pytest.mark.parametrize("f, error, words", [
-    (lambda x: lax.while_loop(lambda c: c.sum() > 3, lambda c: c[c > 1], x), TypeError, "keep c of shape (6,)"),
-    (lambda x: lax.map(lambda v: x[x > v], x), NotImplementedError, "vmap returns a Ragged"),
-    (lambda x: jnp.repeat(x, x.astype(int)), gradix.errors.ConcretizationTypeError, "total_repeat_length=n"),
-])
+@pytest.mark.parametrize(
+    "f, error, words",
+    [
+        (lambda x: lax.while_loop(lambda c: c.sum() > 3, lambda c: c[c > 1], x), TypeError, "keep c of shape (6,)"),
+        (lambda x: lax.map(lambda v: x[x > v], x), NotImplementedError, "vmap returns a Ragged"),
+        (lambda x: jnp.repeat(x, x.astype(int)), gradix.errors.ConcretizationTypeError, "total_repeat_length=n"),
+    ],
+)
 def test_what_cannot_be_says_what_to_write(f, error, words):
     with pytest.raises(error, match=re.escape(words)):
         gradix.jit(f)(X)

@@ -1,4 +1,5 @@
 """Sizes that values decide in compiled functions: values, sizes, gradients, errors, options."""
+
 import re
 
 import numpy as np
@@ -14,10 +15,11 @@ X = np.array([3.0, -1.0, 4.0, -2.0, 5.0, 0.5], np.float32)
 MASKS = {"some": X > 0, "none": X > 9, "all": X > -9, "one": X > 4.5}
 
 
-
 def wide(x):
     """Three columns that differ."""
-    return jnp.sin(x[:, None] * jnp.array([1.0, 2.0, 0.4])) + jnp.cos(jnp.arange(x.shape[0])[:, None] * 2 + jnp.arange(3.0) ** 2)
+    return jnp.sin(x[:, None] * jnp.array([1.0, 2.0, 0.4])) + jnp.cos(
+        jnp.arange(x.shape[0])[:, None] * 2 + jnp.arange(3.0) ** 2
+    )
 
 
 # Functions of a vector whose size values decide; each is compared with its eager result on the true elements.
@@ -64,7 +66,9 @@ FUNCTIONS = {
     "determinant": lambda x: jnp.linalg.det(jnp.outer(x, x) + jnp.eye(x.shape[0])),
     "singular values": lambda x: jnp.linalg.svdvals(wide(x)),
     "singular vectors": lambda x: (lambda u, s, vh: (u * s) @ vh)(*jnp.linalg.svd(wide(x), full_matrices=False)),
-    "vectors of values of zero": lambda x: (lambda u, s, vh: (u.T @ u, vh @ vh.T))(*jnp.linalg.svd(jnp.outer(x, x), full_matrices=False)),
+    "vectors of values of zero": lambda x: (lambda u, s, vh: (u.T @ u, vh @ vh.T))(
+        *jnp.linalg.svd(jnp.outer(x, x), full_matrices=False)
+    ),
     "eigenvalues": lambda x: jnp.linalg.eigvalsh(jnp.outer(x, x) + jnp.diag(x)),
     "orthogonal factor": lambda x: jnp.linalg.qr(wide(x)),
     "least squares": lambda x: jnp.linalg.lstsq(wide(x), x)[0],
@@ -122,11 +126,17 @@ def test_equal_to_the_true_elements(name):
 
 
 # The vectors of equal values have no derivative; the transpose of a convolution has a kernel of such a size.
-SMOOTH = [n for n, f in FUNCTIONS.items() if n not in ("vectors of values of zero", "convolved with itself") and all(v.dtype == np.float32 for v in leaves(f(jnp.asarray(X[X > 0]))))]
+SMOOTH = [
+    n
+    for n, f in FUNCTIONS.items()
+    if n not in ("vectors of values of zero", "convolved with itself")
+    and all(v.dtype == np.float32 for v in leaves(f(jnp.asarray(X[X > 0]))))
+]
 
 
-@pytest.mark.parametrize("name", [
-    pytest.param(n, marks=() if i % 4 == 0 else pytest.mark.slow) for i, n in enumerate(SMOOTH)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if i % 4 == 0 else pytest.mark.slow) for i, n in enumerate(SMOOTH)]
+)
 def test_gradients_in_both_orders(name):
     f = FUNCTIONS[name]
     total = lambda x: sum(jnp.sum(jnp.sin(v / 3)) for v in gradix.tree.leaves(f(x)))  # noqa: E731
@@ -142,21 +152,34 @@ def test_gradients_in_both_orders(name):
 def test_gradients_against_differences():
     f = gradix.jit(lambda x: (jnp.sin(x[x > 0]) * x[x > 0].sum() / x[x > 0].shape[0]).sum())
     x, step = jnp.asarray(X), 1e-2
-    ends = [f(x + step * np.eye(6, dtype=np.float32)[i]) - f(x - step * np.eye(6, dtype=np.float32)[i]) for i in range(6)]
+    ends = [
+        f(x + step * np.eye(6, dtype=np.float32)[i]) - f(x - step * np.eye(6, dtype=np.float32)[i]) for i in range(6)
+    ]
     np.testing.assert_allclose(gradix.grad(f)(x), np.array(ends) / (2 * step), atol=5e-3)
 
 
 def test_second_derivatives():
     f = lambda x: (x[x > 0] ** 3).sum() * x[x < 0].sum()  # noqa: E731
     want = gradix.hessian(lambda x: (jnp.where(x > 0, x, 0) ** 3).sum() * jnp.where(x < 0, x, 0).sum())(jnp.asarray(X))
-    for g in (gradix.jit(gradix.hessian(f)), gradix.hessian(gradix.jit(f)), gradix.jit(gradix.jacrev(gradix.jacrev(gradix.jit(f))))):
+    for g in (
+        gradix.jit(gradix.hessian(f)),
+        gradix.hessian(gradix.jit(f)),
+        gradix.jit(gradix.jacrev(gradix.jacrev(gradix.jit(f)))),
+    ):
         np.testing.assert_allclose(g(jnp.asarray(X)), want, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint16", "bool", "float16", "bfloat16", "complex64"])
 def test_dtypes(dtype):
     x = jnp.asarray(X * 2).astype(dtype)
-    for f in (lambda x: x, jnp.cumsum, jnp.prod, lambda x: jnp.sort(x)[::-1], lambda x: jnp.unique(x), lambda x: jnp.concatenate([x, x])):
+    for f in (
+        lambda x: x,
+        jnp.cumsum,
+        jnp.prod,
+        lambda x: jnp.sort(x)[::-1],
+        lambda x: jnp.unique(x),
+        lambda x: jnp.concatenate([x, x]),
+    ):
         for mask in (MASKS["some"], MASKS["none"]):
             want, have = np.asarray(f(x[mask])), np.asarray(gradix.jit(lambda x, m, f=f: f(x[m]))(x, mask))
             assert want.dtype == have.dtype
@@ -172,17 +195,33 @@ def test_sizes(size):
 
 def test_masks_of_several_axes():
     a = np.arange(12.0, dtype=np.float32).reshape(3, 4) % 5
-    for f in (lambda a: a[a > 2], lambda a: a[a[:, 0] > 0], lambda a: a[:, a[0] > 1], lambda a: jnp.argwhere(a > 2),
-              lambda a: jnp.where(a > 2), lambda a: jnp.flatnonzero(a > 2), lambda a: jnp.compress(a[0] > 1, a, axis=1),
-              lambda a: jnp.extract(a > 2, a), lambda a: jnp.unique(a, axis=0), lambda a: a.at[a > 2].set(a[a > 2] * 2)):
+    for f in (
+        lambda a: a[a > 2],
+        lambda a: a[a[:, 0] > 0],
+        lambda a: a[:, a[0] > 1],
+        lambda a: jnp.argwhere(a > 2),
+        lambda a: jnp.where(a > 2),
+        lambda a: jnp.flatnonzero(a > 2),
+        lambda a: jnp.compress(a[0] > 1, a, axis=1),
+        lambda a: jnp.extract(a > 2, a),
+        lambda a: jnp.unique(a, axis=0),
+        lambda a: a.at[a > 2].set(a[a > 2] * 2),
+    ):
         check_same(f(jnp.asarray(a)), gradix.jit(f)(a))
 
 
 def test_set_functions():
     other = jnp.array([3.0, 5.0, 9.0])
-    for f in (lambda x: jnp.intersect1d(x, other, return_indices=True), lambda x: jnp.setdiff1d(x, other),
-              lambda x: jnp.setxor1d(x, other), lambda x: jnp.union1d(x, other), jnp.unique_all, jnp.unique_counts,
-              jnp.unique_inverse, jnp.unique_values):
+    for f in (
+        lambda x: jnp.intersect1d(x, other, return_indices=True),
+        lambda x: jnp.setdiff1d(x, other),
+        lambda x: jnp.setxor1d(x, other),
+        lambda x: jnp.union1d(x, other),
+        jnp.unique_all,
+        jnp.unique_counts,
+        jnp.unique_inverse,
+        jnp.unique_values,
+    ):
         check_same(f(jnp.asarray(X)), gradix.jit(f)(X))
 
 
@@ -197,8 +236,12 @@ def test_a_function_called_twice_has_two_sizes():
     np.testing.assert_allclose(gradix.jit(f)(X), np.sin(X[X > 0]).sum() * np.sin(X[X > 3.5]).sum(), rtol=1e-5)
     third = gradix.jit(gradix.grad(lambda x: gradix.grad(lambda x: gradix.grad(f)(x).sum())(x).sum()))
     dense = lambda x: jnp.where(x > 0, jnp.sin(x), 0).sum() * jnp.where(x > 3.5, jnp.sin(x), 0).sum()  # noqa: E731
-    np.testing.assert_allclose(third(jnp.asarray(X)), gradix.grad(
-        lambda x: gradix.grad(lambda x: gradix.grad(dense)(x).sum())(x).sum())(jnp.asarray(X)), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        third(jnp.asarray(X)),
+        gradix.grad(lambda x: gradix.grad(lambda x: gradix.grad(dense)(x).sum())(x).sum())(jnp.asarray(X)),
+        rtol=1e-3,
+        atol=1e-4,
+    )
 
 
 def test_a_size_without_its_elements():
@@ -218,22 +261,25 @@ def test_one_compilation_for_all_counts():
 # -- errors ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("f, error, words", [
-    (lambda x: x[x > 0] + x[x < 0], TypeError, "k1 is decided by values"),
-    (lambda x: jnp.dot(x[x > 0], x[x < 0]), TypeError, "decided by values"),
-    (lambda x: len(x[x > 0]), TypeError, "lax.scan"),
-    (lambda x: list(range(x[x > 0].shape[0])), TypeError, "jnp.arange"),
-    (lambda x: list(x[x > 0]), TypeError, "lax.map"),
-    (lambda x: 1 if x[x > 0].shape[0] > 2 else 0, InconclusiveDimensionOperation, "lax.cond"),
-    (lambda x: 1 if x[x > 0].shape[0] else 0, InconclusiveDimensionOperation, "lax.cond"),
-    (lambda x: int(x[x > 0].shape[0]), InconclusiveDimensionOperation, "jnp.asarray"),
-    (lambda x: jnp.squeeze(x[x > 0]), InconclusiveDimensionOperation, "axis=1"),
-    (lambda x: lax.cond(x[0] > 0, lambda x: x[x > 0], lambda x: x[x < 0, None], x), TypeError, "true_fun"),
-    (lambda x: lax.while_loop(lambda c: c.sum() > 3, lambda c: c[c > 1], x), TypeError, "carry"),
-    (lambda x: lax.scan(lambda c, v: (c, x[x > v]), 0.0, x)[1], NotImplementedError, "Ragged"),
-    (lambda x: jnp.linalg.eigvals(jnp.outer(x[x > 0], x[x > 0])), NotImplementedError, "jnp.where"),
-    (lambda x: lax.tile(x[x > 0], (2,)), NotImplementedError, "jnp.tile"),
-])
+@pytest.mark.parametrize(
+    "f, error, words",
+    [
+        (lambda x: x[x > 0] + x[x < 0], TypeError, "k1 is decided by values"),
+        (lambda x: jnp.dot(x[x > 0], x[x < 0]), TypeError, "decided by values"),
+        (lambda x: len(x[x > 0]), TypeError, "lax.scan"),
+        (lambda x: list(range(x[x > 0].shape[0])), TypeError, "jnp.arange"),
+        (lambda x: list(x[x > 0]), TypeError, "lax.map"),
+        (lambda x: 1 if x[x > 0].shape[0] > 2 else 0, InconclusiveDimensionOperation, "lax.cond"),
+        (lambda x: 1 if x[x > 0].shape[0] else 0, InconclusiveDimensionOperation, "lax.cond"),
+        (lambda x: int(x[x > 0].shape[0]), InconclusiveDimensionOperation, "jnp.asarray"),
+        (lambda x: jnp.squeeze(x[x > 0]), InconclusiveDimensionOperation, "axis=1"),
+        (lambda x: lax.cond(x[0] > 0, lambda x: x[x > 0], lambda x: x[x < 0, None], x), TypeError, "true_fun"),
+        (lambda x: lax.while_loop(lambda c: c.sum() > 3, lambda c: c[c > 1], x), TypeError, "carry"),
+        (lambda x: lax.scan(lambda c, v: (c, x[x > v]), 0.0, x)[1], NotImplementedError, "Ragged"),
+        (lambda x: jnp.linalg.eigvals(jnp.outer(x[x > 0], x[x > 0])), NotImplementedError, "jnp.where"),
+        (lambda x: lax.tile(x[x > 0], (2,)), NotImplementedError, "jnp.tile"),
+    ],
+)
 def test_what_cannot_be_says_what_to_write(f, error, words):
     with pytest.raises(error, match=re.escape(words)) as found:
         gradix.jit(f)(X)
@@ -315,8 +361,11 @@ def test_loops_over_large_arrays_with_masks():
 
 def test_random_numbers_depend_on_their_place_only():
     key, n = gradix.random.key(0), int((X > 0).sum())
-    for draw in (lambda n: gradix.random.bits(key, (n,), "uint8"), lambda n: gradix.random.normal(key, (n, 3)),
-                 lambda n: gradix.random.key_data(gradix.random.split(key, n))):
+    for draw in (
+        lambda n: gradix.random.bits(key, (n,), "uint8"),
+        lambda n: gradix.random.normal(key, (n, 3)),
+        lambda n: gradix.random.key_data(gradix.random.split(key, n)),
+    ):
         check_same(draw(n), gradix.jit(lambda x, draw=draw: draw(x[x > 0].shape[0]))(X))
     with pytest.raises(NotImplementedError, match="default generator"):
         gradix.jit(lambda x: gradix.random.normal(gradix.random.key(0, impl="rbg"), x[x > 0].shape))(X)
@@ -341,9 +390,14 @@ def test_places_in_long_rows():
 
 
 REDUCED = {
-    "sum": lambda v: v.sum(), "variance": lambda v: jnp.append(v, 1.0).var() + v.var(), "norm": jnp.linalg.norm,
-    "softmax": lambda v: (gradix.nn.softmax(v) * v).sum(), "dot": lambda v: v @ jnp.sin(v), "largest": lambda v: jnp.max(v, initial=0.0),
-    "rows": lambda v: (v[:, None] * jnp.ones(3) @ jnp.ones((3, 2))).sum(), "some of both": lambda v: v.sum() * v[::-1][:1].sum(),
+    "sum": lambda v: v.sum(),
+    "variance": lambda v: jnp.append(v, 1.0).var() + v.var(),
+    "norm": jnp.linalg.norm,
+    "softmax": lambda v: (gradix.nn.softmax(v) * v).sum(),
+    "dot": lambda v: v @ jnp.sin(v),
+    "largest": lambda v: jnp.max(v, initial=0.0),
+    "rows": lambda v: (v[:, None] * jnp.ones(3) @ jnp.ones((3, 2))).sum(),
+    "some of both": lambda v: v.sum() * v[::-1][:1].sum(),
     "all": lambda v: jnp.where((v > 1).all(), v.sum(), 0.0),
 }
 

@@ -1,4 +1,5 @@
 """`Ragged`, rows of different lengths, and `vmap` of functions with results of different sizes."""
+
 import numpy as np
 import pytest
 
@@ -34,12 +35,15 @@ def test_rows_with_elements_of_a_shape():
     np.testing.assert_allclose(gradix.vmap(lambda v: v.sum(0))(r), [[2] * 3, [0] * 3, [2] * 3])
 
 
-@pytest.mark.parametrize("make, words", [
-    (lambda: gradix.Ragged.of([[1], [[2]]]), "one shape"),
-    (lambda: gradix.Ragged.of([[1, 2]], bound=1), "bound=1"),
-    (lambda: gradix.Ragged.from_offsets([1, 2], [0, 3]), "offsets"),
-    (lambda: gradix.Ragged.from_offsets([1, 2], [1, 0]), "decrease"),
-])
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: gradix.Ragged.of([[1], [[2]]]), "one shape"),
+        (lambda: gradix.Ragged.of([[1, 2]], bound=1), "bound=1"),
+        (lambda: gradix.Ragged.from_offsets([1, 2], [0, 3]), "offsets"),
+        (lambda: gradix.Ragged.from_offsets([1, 2], [1, 0]), "decrease"),
+    ],
+)
 def test_wrong_rows(make, words):
     with pytest.raises(ValueError, match=words):
         make()
@@ -90,10 +94,17 @@ def test_derivatives_of_mapped_functions():
     f = lambda r: jnp.log(r[r > 0]).sum()  # noqa: E731
     want = np.where(X > 0, 1 / X, 0)
     total = lambda X: gradix.vmap(f)(X).sum()  # noqa: E731
-    for g in (gradix.vmap(gradix.grad(f)), gradix.grad(total), gradix.jit(gradix.grad(total)), gradix.grad(gradix.jit(total)),
-              gradix.vmap(gradix.jit(gradix.grad(f)))):
+    for g in (
+        gradix.vmap(gradix.grad(f)),
+        gradix.grad(total),
+        gradix.jit(gradix.grad(total)),
+        gradix.grad(gradix.jit(total)),
+        gradix.vmap(gradix.jit(gradix.grad(f))),
+    ):
         np.testing.assert_allclose(g(jnp.asarray(X)), want, rtol=1e-5)
-    np.testing.assert_allclose(gradix.hessian(total)(jnp.asarray(X)).sum((0, 1)), np.where(X > 0, -1 / X**2, 0), rtol=1e-5)
+    np.testing.assert_allclose(
+        gradix.hessian(total)(jnp.asarray(X)).sum((0, 1)), np.where(X > 0, -1 / X**2, 0), rtol=1e-5
+    )
     # an argument that all examples share gets the sum of their derivatives
     shared = gradix.grad(lambda w: gradix.vmap(lambda r, w: (r[r > 0] * w).sum(), (0, None))(jnp.asarray(X), w).sum())
     np.testing.assert_allclose(shared(2.0), X[X > 0].sum(), rtol=1e-6)
@@ -115,11 +126,14 @@ def test_through_jit():
     assert np.asarray(gradix.jit(lambda r, i: r[i])(r, 2)).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("f, words", [
-    (lambda: gradix.vmap(lambda r: r[r > 0], axis_name="i")(jnp.asarray(X)), "axis_name"),
-    (lambda: gradix.vmap(lambda r: r[r > 0], out_axes=1)(jnp.asarray(X)), "out_axes=0"),
-    (lambda: gradix.vmap(lambda r: jnp.outer(r, r[r > 0]))(jnp.asarray(X)), "first axis"),
-])
+@pytest.mark.parametrize(
+    "f, words",
+    [
+        (lambda: gradix.vmap(lambda r: r[r > 0], axis_name="i")(jnp.asarray(X)), "axis_name"),
+        (lambda: gradix.vmap(lambda r: r[r > 0], out_axes=1)(jnp.asarray(X)), "out_axes=0"),
+        (lambda: gradix.vmap(lambda r: jnp.outer(r, r[r > 0]))(jnp.asarray(X)), "first axis"),
+    ],
+)
 def test_what_cannot_be_mapped(f, words):
     with pytest.raises(NotImplementedError, match=words):
         f()

@@ -1,4 +1,5 @@
 """Public functions over an axis whose size values decide: none is wrong, and what has no form that works is known."""
+
 import pytest
 
 from tests.counted import sweep
@@ -6,7 +7,9 @@ from tests.counted import sweep
 NAMES = sweep.functions()
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if i % 16 == 5 else pytest.mark.slow) for i, n in enumerate(NAMES)])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if i % 16 == 5 else pytest.mark.slow) for i, n in enumerate(NAMES)]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_no_function_is_wrong(name):
     found = sweep.outcome(name)

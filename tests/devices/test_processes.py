@@ -1,4 +1,5 @@
 """Processes that join over loopback, the launcher, and checkpoints that survive a kill."""
+
 import os
 import pathlib
 import random
@@ -26,16 +27,23 @@ def _env(**more) -> dict:
 
 
 def _launch(n: int, *command: str, timeout: int = 120):
-    return subprocess.run([sys.executable, "-m", "gradix.launch", "-n", str(n), "-d", "2", *command], env=_env(), capture_output=True,
-                          text=True, timeout=timeout)
+    return subprocess.run(
+        [sys.executable, "-m", "gradix.launch", "-n", str(n), "-d", "2", *command],
+        env=_env(),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
 
 
 @pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_several_processes(n, tmp_path):
     done = _launch(n, str(PROGRAMS / "together.py"), str(n), str(tmp_path / "saved"))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert sorted([line for line in done.stdout.splitlines() if line.endswith("fine")]) == [f"[{i}] fine" for i in range(n)]
-    back = load(tmp_path / "saved")                         # by one process alone
+    assert sorted([line for line in done.stdout.splitlines() if line.endswith("fine")]) == [
+        f"[{i}] fine" for i in range(n)
+    ]
+    back = load(tmp_path / "saved")  # by one process alone
     np.testing.assert_array_equal(back["w"], np.arange(8.0 * n).reshape(2 * n, 4))
 
 
@@ -43,8 +51,16 @@ def _two(program: str, *arguments: str) -> list[subprocess.Popen]:
     """Two processes by hand, so that no launcher ends the one left."""
     port = launch._free_port()
     env = _env(GRADIX_COORDINATOR_ADDRESS=f"127.0.0.1:{port}", GRADIX_NUM_PROCESSES="2", JAX_NUM_CPU_DEVICES="1")
-    return [subprocess.Popen([sys.executable, str(PROGRAMS / program), *arguments], env={**env, "GRADIX_PROCESS_ID": str(i)},
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for i in range(2)]
+    return [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAMS / program), *arguments],
+            env={**env, "GRADIX_PROCESS_ID": str(i)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for i in range(2)
+    ]
 
 
 def _pair(*arguments: str, killed: int):
@@ -57,19 +73,39 @@ def _pair(*arguments: str, killed: int):
     return both[1 - killed].returncode, text, time.monotonic() - start
 
 
-@pytest.mark.parametrize(("doing", "killed"), [("computes", 1), pytest.param("sleeps", 1, marks=pytest.mark.slow),
-                                               pytest.param("sleeps", 0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("doing", "killed"),
+    [
+        ("computes", 1),
+        pytest.param("sleeps", 1, marks=pytest.mark.slow),
+        pytest.param("sleeps", 0, marks=pytest.mark.slow),
+    ],
+)
 def test_a_lost_process_ends_the_others(doing, killed):
     status, text, seconds = _pair(doing, killed=killed)
     assert status != 0 and seconds < 30, text
-    said = ["Connection closed by peer", "Connection reset by peer", f"process {killed} of 2 is lost", "another task died"]
+    said = [
+        "Connection closed by peer",
+        "Connection reset by peer",
+        f"process {killed} of 2 is lost",
+        "another task died",
+    ]
     assert any(words in text for words in said), text
 
 
-@pytest.mark.parametrize(("doing", "match"), [
-    pytest.param("sleeps", r"process 0 has waited .* in 'first', its call number 2 .*process 1 is missing: its last is number 1",
-                 marks=pytest.mark.slow),
-    pytest.param("differs", "processes 0 and 1 have called different programs: call number [23]", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("doing", "match"),
+    [
+        pytest.param(
+            "sleeps",
+            r"process 0 has waited .* in 'first', its call number 2 .*process 1 is missing: its last is number 1",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "differs", "processes 0 and 1 have called different programs: call number [23]", marks=pytest.mark.slow
+        ),
+    ],
+)
 def test_who_is_missing_in_a_collective(doing, match):
     both = _two("misses.py", doing)
     try:
@@ -83,10 +119,18 @@ def test_who_is_missing_in_a_collective(doing, match):
 
 def test_what_is_told_of_a_call_that_waits():
     mine = Call(7, "step", "aa", 0.0)
-    told = {1: RemoteCall.read(Call(7, "eval", "bb", 0.0).message(True)), 2: RemoteCall.read(Call(6, "step", "aa", 0.0).message(False)), 3: None,
-            4: RemoteCall.read(Call(7, "step", "aa", 0.0).message(True))}
+    told = {
+        1: RemoteCall.read(Call(7, "eval", "bb", 0.0).message(True)),
+        2: RemoteCall.read(Call(6, "step", "aa", 0.0).message(False)),
+        3: None,
+        4: RemoteCall.read(Call(7, "step", "aa", 0.0).message(True)),
+    }
     text, never = explanation(0, mine, told, 61.0)
-    assert never and "process 1 is in another program: 'eval'" in text and "waited 61 s in 'step', its call number 7" in text
+    assert (
+        never
+        and "process 1 is in another program: 'eval'" in text
+        and "waited 61 s in 'step', its call number 7" in text
+    )
     assert "process 2 is missing: its last is number 6, 'step', which has ended" in text
     assert "process 3 is missing: it has made none" in text
     assert "process 4" not in text
@@ -123,8 +167,9 @@ def test_killed_twenty_times():
 def test_checkpoints_survive_a_kill_in_mid_write(times, tmp_path):
     chance = random.Random(5)
     for _ in range(times):
-        writer = subprocess.Popen([sys.executable, str(PROGRAMS / "saves.py"), str(tmp_path)], env=_env(), text=True,
-                                  stdout=subprocess.PIPE)
+        writer = subprocess.Popen(
+            [sys.executable, str(PROGRAMS / "saves.py"), str(tmp_path)], env=_env(), text=True, stdout=subprocess.PIPE
+        )
         last = int(writer.stdout.readline())
         time.sleep(chance.random() * 0.05)
         writer.kill()
@@ -146,7 +191,9 @@ def test_damage_and_wrong_use_of_checkpoints(tmp_path):
     back = load(tmp_path)
     assert back[1] is None and back[2][0].tolist() == [0, 1, 2, 3] and type(back[2]) is tuple
     part = next(tmp_path.glob("*/*.bin"))
-    part.write_bytes(b"\0" * len(part.read_bytes()) if part.read_bytes().strip(b"\0") else b"\1" * len(part.read_bytes()))
+    part.write_bytes(
+        b"\0" * len(part.read_bytes()) if part.read_bytes().strip(b"\0") else b"\1" * len(part.read_bytes())
+    )
     with pytest.raises(ValueError, match="damaged"):
         load(tmp_path)
 
@@ -193,20 +240,30 @@ ANY, LOOPBACK = {"0" * 8, "0" * 32}, {"0100007F", "0000000000000000FFFF000001000
 
 
 def _alone(text: str, *arguments: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", text, *arguments], env=_env(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", text, *arguments], env=_env(), capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.splitlines()
 
 
 def test_a_taken_port_is_named():
     first, second = _alone(TAKEN)
-    assert first.startswith("distributed.initialize: process 0 cannot listen at 127.0.0.1, port PORT: Address already in use.")
+    assert first.startswith(
+        "distributed.initialize: process 0 cannot listen at 127.0.0.1, port PORT: Address already in use."
+    )
     assert second.startswith("start_server cannot listen at [::], port PORT: Address already in use.")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="needs Linux's list of open ports")
-@pytest.mark.parametrize(("options", "hosts"), [("{}", LOOPBACK), ("{'coordinator_bind_address': '127.0.0.1'}", LOOPBACK),
-                                                ("{'coordinator_bind_address': '0.0.0.0'}", ANY)])
+@pytest.mark.parametrize(
+    ("options", "hosts"),
+    [
+        ("{}", LOOPBACK),
+        ("{'coordinator_bind_address': '127.0.0.1'}", LOOPBACK),
+        ("{'coordinator_bind_address': '0.0.0.0'}", ANY),
+    ],
+)
 def test_the_service_listens_where_it_is_told_to(options, hosts):
     found = _alone(LISTENING, str(launch._free_port()), options)
     assert found and set(found) <= hosts

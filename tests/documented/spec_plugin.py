@@ -3,6 +3,7 @@
 Loaded with `-p spec_plugin`. A listed test must fail (a pass is an error, so the list only shrinks); every other one
 must pass. What an earlier run compiled is not taken from disk: the checks count compilations.
 """
+
 import os
 from pathlib import Path
 

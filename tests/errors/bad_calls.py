@@ -4,6 +4,7 @@
 A call is an expression in the scope of `scope(ns)`. A type is the name of a builtin exception, or of one in
 `errors` of the implementation; of several, any will do. The pattern is searched in the message, case ignored.
 """
+
 import dataclasses
 import importlib
 
@@ -26,9 +27,20 @@ def scope(ns):
     """Names the expressions use: the modules, some arrays, and the longer programs of `programs`."""
     jnp = ns.jnp
     return {
-        "jax": ns.jax, "jnp": jnp, "lax": ns.lax, "random": ns.random, "np": np, "nn": ns.nn, "P": programs.Programs(ns),
-        "x": jnp.arange(3.0), "y": jnp.arange(4.0), "m": jnp.ones((2, 3)), "n": jnp.arange(3), "b": jnp.array([True, False, True]),
-        "key": ns.random.key(0), "load": lambda name: importlib.import_module(ns.name + "." + name),
+        "jax": ns.jax,
+        "jnp": jnp,
+        "lax": ns.lax,
+        "random": ns.random,
+        "np": np,
+        "nn": ns.nn,
+        "P": programs.Programs(ns),
+        "x": jnp.arange(3.0),
+        "y": jnp.arange(4.0),
+        "m": jnp.ones((2, 3)),
+        "n": jnp.arange(3),
+        "b": jnp.array([True, False, True]),
+        "key": ns.random.key(0),
+        "load": lambda name: importlib.import_module(ns.name + "." + name),
     }
 
 
@@ -408,8 +420,17 @@ reused after split | P.key_reused_after_split() | KeyReuseError | reuse|consum
 wrapped data | random.wrap_key_data(jnp.zeros(2)) | TypeError ValueError | uint32|float32
 """
 
-GROUPS = {"shapes": SHAPES, "dtypes": DTYPES, "axes": AXES, "indexing": INDEXING, "values": VALUES, "transforms": TRANSFORMS,
-          "control": CONTROL, "trees": TREES, "random": RANDOM}
+GROUPS = {
+    "shapes": SHAPES,
+    "dtypes": DTYPES,
+    "axes": AXES,
+    "indexing": INDEXING,
+    "values": VALUES,
+    "transforms": TRANSFORMS,
+    "control": CONTROL,
+    "trees": TREES,
+    "random": RANDOM,
+}
 
 
 def bad_calls():

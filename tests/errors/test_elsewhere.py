@@ -1,4 +1,5 @@
 """Errors for what users of other libraries write: they say what to write here."""
+
 import math
 
 import pytest
@@ -16,17 +17,36 @@ def in_a_text(x):
     return f"{float(x)}"
 
 
-@pytest.mark.parametrize(("use", "error", "words"), [
-    (lambda: jnp.cat, AttributeError, "module 'gradix.numpy' has no attribute 'cat': write concatenate"),
-    (lambda: gradix.no_grad, AttributeError, "no attribute 'no_grad': derivatives are taken only where"),
-    (lambda: jnp.no_such_name, AttributeError, "module 'gradix.numpy' has no attribute 'no_such_name'$"),
-    (lambda: gradix.config.update("jax_enable_x46", True), AttributeError, "jax_enable_x46. Did you mean 'jax_enable_x64'"),
-    (lambda: gradix.config.update("zzz", True), AttributeError, "Unrecognized config option: zzz$"),
-    (lambda: jnp.concatenate(jnp.ones(3), jnp.ones(3)), TypeError, r"takes one list of arrays.*concatenate\(\[a, b\]\)"),
-    (lambda: gradix.grad(of_math)(1.0), gradix.errors.ConcretizationTypeError, r"instead: jnp\.arctan2, which takes arrays; math\.atan2 takes"),
-    (lambda: gradix.jit(in_a_text)(1.0), gradix.errors.ConcretizationTypeError, r'instead: gradix\.debug\.print'),
-    (lambda: gradix.jit(lambda x: float(x))(1.0), gradix.errors.ConcretizationTypeError, r"instead: pass the argument"),
-])
+@pytest.mark.parametrize(
+    ("use", "error", "words"),
+    [
+        (lambda: jnp.cat, AttributeError, "module 'gradix.numpy' has no attribute 'cat': write concatenate"),
+        (lambda: gradix.no_grad, AttributeError, "no attribute 'no_grad': derivatives are taken only where"),
+        (lambda: jnp.no_such_name, AttributeError, "module 'gradix.numpy' has no attribute 'no_such_name'$"),
+        (
+            lambda: gradix.config.update("jax_enable_x46", True),
+            AttributeError,
+            "jax_enable_x46. Did you mean 'jax_enable_x64'",
+        ),
+        (lambda: gradix.config.update("zzz", True), AttributeError, "Unrecognized config option: zzz$"),
+        (
+            lambda: jnp.concatenate(jnp.ones(3), jnp.ones(3)),
+            TypeError,
+            r"takes one list of arrays.*concatenate\(\[a, b\]\)",
+        ),
+        (
+            lambda: gradix.grad(of_math)(1.0),
+            gradix.errors.ConcretizationTypeError,
+            r"instead: jnp\.arctan2, which takes arrays; math\.atan2 takes",
+        ),
+        (lambda: gradix.jit(in_a_text)(1.0), gradix.errors.ConcretizationTypeError, r"instead: gradix\.debug\.print"),
+        (
+            lambda: gradix.jit(lambda x: float(x))(1.0),
+            gradix.errors.ConcretizationTypeError,
+            r"instead: pass the argument",
+        ),
+    ],
+)
 def test_what_to_write_is_told(use, error, words):
     with pytest.raises(error, match=f"(?s){words}"):
         use()

@@ -1,4 +1,5 @@
 """What users of other libraries write, what they misspell, and what they pass: the errors say what to write."""
+
 import numpy as np
 import pytest
 
@@ -7,7 +8,15 @@ import gradix.numpy as jnp
 from gradix._core.operators import _FOREIGN
 
 
-@pytest.mark.parametrize("name, words", [("numpy", r"np.asarray\(x\)"), ("cuda", "device_put"), ("backward", r"gradix.grad\(f\)\(x\)"), ("detach", "stop_gradient")])
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("numpy", r"np.asarray\(x\)"),
+        ("cuda", "device_put"),
+        ("backward", r"gradix.grad\(f\)\(x\)"),
+        ("detach", "stop_gradient"),
+    ],
+)
 def test_members_of_other_libraries(name, words):
     x = jnp.ones(3)
     with pytest.raises(AttributeError, match=f"arrays have no attribute '{name}': .*{words}") as e:
@@ -25,8 +34,13 @@ def test_they_are_no_members():
 
 
 def test_misspelt_names_and_options():
-    for f, words in ((lambda: gradix.vamp, "Did you mean 'vmap'"), (lambda: jnp.matmull, "Did you mean 'matmul'"), (lambda: gradix.config.jax_debug_nan, "Did you mean 'jax_debug_nans'"),
-                     (lambda: setattr(gradix.config, "jax_debug_nan", True), "Did you mean 'jax_debug_nans'"), (lambda: gradix.numpy.cat, "write concatenate")):
+    for f, words in (
+        (lambda: gradix.vamp, "Did you mean 'vmap'"),
+        (lambda: jnp.matmull, "Did you mean 'matmul'"),
+        (lambda: gradix.config.jax_debug_nan, "Did you mean 'jax_debug_nans'"),
+        (lambda: setattr(gradix.config, "jax_debug_nan", True), "Did you mean 'jax_debug_nans'"),
+        (lambda: gradix.numpy.cat, "write concatenate"),
+    ):
         with pytest.raises(AttributeError, match=words):
             f()
 
@@ -35,7 +49,10 @@ def test_a_shape_of_traced_sizes_names_the_argument_and_the_line():
     @gradix.jit
     def f(n):
         return jnp.zeros((n, 2))
-    with pytest.raises(TypeError, match=r"(?s)shape=\(.*, 2\).*where: .*test_names_of_others.py.*function f.*argument n"):
+
+    with pytest.raises(
+        TypeError, match=r"(?s)shape=\(.*, 2\).*where: .*test_names_of_others.py.*function f.*argument n"
+    ):
         f(3)
     with pytest.raises(TypeError, match=r"(?s)differentiating the function"):
         gradix.grad(lambda n: jnp.ones(n).sum())(3.0)

@@ -1,4 +1,5 @@
 """Inputs that no array can hold: the error has the right type, and says what was met and what to write instead."""
+
 import dataclasses
 import os
 import subprocess
@@ -56,7 +57,9 @@ def test_arrays_of_other_things_are_type_errors(kind, taker):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["objects", *[pytest.param(k, marks=pytest.mark.slow) for k in HELD if k != "objects"]])
+@pytest.mark.parametrize(
+    "kind", ["objects", *[pytest.param(k, marks=pytest.mark.slow) for k in HELD if k != "objects"]]
+)
 def test_no_function_of_numpy_or_lax_looks_such_a_dtype_up(kind):
     """None raises a KeyError, which is what looking the dtype up in a table gives."""
     value, _ = HELD[kind]
@@ -74,7 +77,9 @@ def test_no_function_of_numpy_or_lax_looks_such_a_dtype_up(kind):
                     pass
 
 
-@pytest.mark.parametrize("name", ["stack", "concatenate", "vstack", "hstack", "dstack", "column_stack", "concat", "block"])
+@pytest.mark.parametrize(
+    "name", ["stack", "concatenate", "vstack", "hstack", "dstack", "column_stack", "concat", "block"]
+)
 def test_joining_nothing_is_a_value_error(name):
     for nothing in [[]] if name == "block" else [[], ()]:
         with pytest.raises(ValueError, match="at least one array"):
@@ -104,12 +109,16 @@ def test_more_axes_than_numpy_has_are_a_value_error(name):
     assert most.ndim == 64 and np.asarray(most).item() == 3
 
 
-@pytest.mark.parametrize("number, dtype, said", [
-    (-1, "uint8", "-1 too small to convert to uint8, which holds 0 to 255 .or take a signed dtype"),
-    (300, "uint8", "300 too large to convert to uint8, which holds 0 to 255"),
-    (-300, "int8", "-300 too small to convert to int8, which holds -128 to 127"),
-    (2**70, "int64", "too large to convert to int"), (-(2**70), "int64", "too small to convert to int"),
-])
+@pytest.mark.parametrize(
+    "number, dtype, said",
+    [
+        (-1, "uint8", "-1 too small to convert to uint8, which holds 0 to 255 .or take a signed dtype"),
+        (300, "uint8", "300 too large to convert to uint8, which holds 0 to 255"),
+        (-300, "int8", "-300 too small to convert to int8, which holds -128 to 127"),
+        (2**70, "int64", "too large to convert to int"),
+        (-(2**70), "int64", "too small to convert to int"),
+    ],
+)
 def test_numbers_out_of_range(number, dtype, said):
     with gradix.enable_x64(), pytest.raises(OverflowError, match=said):
         jnp.asarray(number, dtype)
@@ -122,12 +131,15 @@ class Pair:
     y: object
 
 
-@pytest.mark.parametrize("in_axes, args, path", [
-    ((Pair(0, (0, 0)),), (Pair(1, 2),), r"in_axes\[0\]\.y"),
-    ([(Pair(0, (0, 0)),), 0], ((Pair(1, 2),), 3), r"in_axes\[0\]\[0\]\.y"),
-    (({"k": Pair(0, (0, 0))},), ({"k": Pair(1, 2)},), r"in_axes\[0\]\['k'\]\.y"),
-    ((0, [0, Pair({"a": 0}, 0)]), (1, [2, Pair(3, 4)]), r"in_axes\[1\]\[1\]\.x"),
-])
+@pytest.mark.parametrize(
+    "in_axes, args, path",
+    [
+        ((Pair(0, (0, 0)),), (Pair(1, 2),), r"in_axes\[0\]\.y"),
+        ([(Pair(0, (0, 0)),), 0], ((Pair(1, 2),), 3), r"in_axes\[0\]\[0\]\.y"),
+        (({"k": Pair(0, (0, 0))},), ({"k": Pair(1, 2)},), r"in_axes\[0\]\['k'\]\.y"),
+        ((0, [0, Pair({"a": 0}, 0)]), (1, [2, Pair(3, 4)]), r"in_axes\[1\]\[1\]\.x"),
+    ],
+)
 def test_a_wrong_prefix_is_named_by_its_path_in_what_was_given(in_axes, args, path):
     args = gradix.tree.map(lambda n: jnp.ones(n), args)
     with pytest.raises(ValueError, match=f"error at vmap {path}: "):
@@ -150,9 +162,15 @@ first(1.0)
 @pytest.mark.parametrize("filtering", ["auto", pytest.param("remove_frames", marks=pytest.mark.slow)])
 def test_the_traceback_of_an_endless_recursion_shows_a_few_turns(filtering):
     run = subprocess.run(
-        [sys.executable, "-c", RECURSION], capture_output=True, text=True,
+        [sys.executable, "-c", RECURSION],
+        capture_output=True,
+        text=True,
         env={**os.environ, "JAX_TRACEBACK_FILTERING": filtering},
     )
-    shown = run.stderr.split("RecursionError")[0] if filtering == "auto" else run.stderr.rpartition("--------------------")[2]
+    shown = (
+        run.stderr.split("RecursionError")[0]
+        if filtering == "auto"
+        else run.stderr.rpartition("--------------------")[2]
+    )
     assert "RecursionError" in run.stderr and "in second" in shown
     assert len(shown.splitlines()) < 80

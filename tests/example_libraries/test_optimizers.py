@@ -1,4 +1,5 @@
 """Optimizers: each against its formula written out in NumPy, its state as a pytree, schedules, and JAX's."""
+
 import numpy as np
 import pytest
 
@@ -7,11 +8,17 @@ from gradix import numpy as jnp
 from gradix.example_libraries import optimizers
 
 PARAMS = {"w": np.random.RandomState(1).randn(3, 2).astype("f"), "b": np.ones(2, "f")}
-SCHEDULES = {"constant": lambda o: 0.1, "exponential": lambda o: o.exponential_decay(0.1, 3, 0.5),
-             "inverse": lambda o: o.inverse_time_decay(0.1, 3, 0.5, True), "polynomial": lambda o: o.polynomial_decay(0.1, 5, 0.01, 2.0),
-             "pieces": lambda o: o.piecewise_constant([2, 4], [0.1, 0.05, 0.01])}
-MADE = {name: (lambda o, rate, name=name: getattr(o, name)(rate)) for name in (
-    "sgd", "adagrad", "rmsprop", "rmsprop_momentum", "adam", "adamax", "sm3")}
+SCHEDULES = {
+    "constant": lambda o: 0.1,
+    "exponential": lambda o: o.exponential_decay(0.1, 3, 0.5),
+    "inverse": lambda o: o.inverse_time_decay(0.1, 3, 0.5, True),
+    "polynomial": lambda o: o.polynomial_decay(0.1, 5, 0.01, 2.0),
+    "pieces": lambda o: o.piecewise_constant([2, 4], [0.1, 0.05, 0.01]),
+}
+MADE = {
+    name: (lambda o, rate, name=name: getattr(o, name)(rate))
+    for name in ("sgd", "adagrad", "rmsprop", "rmsprop_momentum", "adam", "adamax", "sm3")
+}
 MADE |= {name: (lambda o, rate, name=name: getattr(o, name)(rate, 0.8)) for name in ("momentum", "nesterov")}
 
 
@@ -51,7 +58,7 @@ def test_adam_is_its_formula():
     for i in range(1, 5):
         g = np.cos(3.0 * i)
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        x -= 0.1 * (m / (1 - 0.9 ** i)) / (np.sqrt(v / (1 - 0.999 ** i)) + 1e-8)
+        x -= 0.1 * (m / (1 - 0.9**i)) / (np.sqrt(v / (1 - 0.999**i)) + 1e-8)
         state = opt.update_fn(i - 1, np.float32(g), state)
     np.testing.assert_allclose(opt.params_fn(state), x, rtol=1e-4)
 
@@ -68,11 +75,19 @@ def test_a_state_can_be_written_out_and_read():
     assert len(gradix.tree.leaves(state)) == 4
 
 
-@pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda: optimizers.sgd(0.1).update_fn(0, {"c": 1.0}, optimizers.sgd(0.1).init_fn({"a": 1.0})), TypeError, "gradient tree"),
-    (lambda: optimizers.make_schedule(np.ones(2)), TypeError, "step size"),
-    (lambda: optimizers.piecewise_constant([1, 2], [1.0]), ValueError, "one shorter"),
-    (lambda: optimizers.piecewise_constant([[1, 2]], [1.0]), ValueError, "sequences")])
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (
+            lambda: optimizers.sgd(0.1).update_fn(0, {"c": 1.0}, optimizers.sgd(0.1).init_fn({"a": 1.0})),
+            TypeError,
+            "gradient tree",
+        ),
+        (lambda: optimizers.make_schedule(np.ones(2)), TypeError, "step size"),
+        (lambda: optimizers.piecewise_constant([1, 2], [1.0]), ValueError, "one shorter"),
+        (lambda: optimizers.piecewise_constant([[1, 2]], [1.0]), ValueError, "sequences"),
+    ],
+)
 def test_wrong_use_raises(call, error, words):
     with pytest.raises(error, match=words):
         call()

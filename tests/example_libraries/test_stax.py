@@ -1,4 +1,5 @@
 """Layers: shapes told are shapes that come, results and parameters are JAX's, and a network learns."""
+
 import numpy as np
 import pytest
 
@@ -9,12 +10,28 @@ from gradix.example_libraries import optimizers, stax
 IMAGES = np.random.RandomState(0).randn(2, 6, 6, 3).astype("f")
 NETWORKS = {
     "dense": lambda s: s.serial(s.Flatten, s.Dense(4), s.Relu, s.Dense(2), s.LogSoftmax),
-    "convolutions": lambda s: s.serial(s.Conv(4, (3, 3), (2, 2), "SAME"), s.BatchNorm(), s.Relu, s.MaxPool((2, 2)),
-                                       s.AvgPool((2, 2), padding="SAME"), s.SumPool((1, 1)), s.Flatten, s.Dense(2)),
+    "convolutions": lambda s: s.serial(
+        s.Conv(4, (3, 3), (2, 2), "SAME"),
+        s.BatchNorm(),
+        s.Relu,
+        s.MaxPool((2, 2)),
+        s.AvgPool((2, 2), padding="SAME"),
+        s.SumPool((1, 1)),
+        s.Flatten,
+        s.Dense(2),
+    ),
     "transposed": lambda s: s.serial(s.ConvTranspose(4, (3, 3), (2, 2), "SAME"), s.Tanh),
     "parallel": lambda s: s.serial(s.FanOut(2), s.parallel(s.Conv(2, (1, 1)), s.Identity), s.FanInConcat(), s.Sigmoid),
-    "sum": lambda s: s.serial(s.FanOut(2), s.parallel(s.serial(s.Conv(3, (1, 1)), s.Gelu), s.Selu), s.FanInSum, s.Softplus, s.Elu,
-                              s.LeakyRelu, s.Exp, s.Softmax),
+    "sum": lambda s: s.serial(
+        s.FanOut(2),
+        s.parallel(s.serial(s.Conv(3, (1, 1)), s.Gelu), s.Selu),
+        s.FanInSum,
+        s.Softplus,
+        s.Elu,
+        s.LeakyRelu,
+        s.Exp,
+        s.Softmax,
+    ),
     "dropout": lambda s: s.serial(s.Dropout(0.5), s.Flatten, s.Dense(3), s.Dropout(0.3)),
     "of the shape": lambda s: s.shape_dependent(lambda shape: s.serial(s.Flatten, s.Dense(shape[-1]))),
     "norm without offset": lambda s: s.BatchNorm(axis=(0, 1), center=False),
@@ -26,6 +43,7 @@ NETWORKS = {
 def test_networks_are_jaxs(name):
     jax = pytest.importorskip("jax")
     from jax.example_libraries import stax as theirs
+
     (init, apply), (init_jax, apply_jax) = NETWORKS[name](stax), NETWORKS[name](theirs)
     shape, params = init(random.PRNGKey(1), IMAGES.shape)
     shape_jax, params_jax = init_jax(jax.random.PRNGKey(1), IMAGES.shape)

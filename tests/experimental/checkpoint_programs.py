@@ -1,7 +1,8 @@
 """Programs of the tests of checkpoints, run as processes of their own.
 
-    python -m tests.experimental.checkpoint_programs saves FOLDER COUNT     # or: mutates SEED COUNT KIND
+python -m tests.experimental.checkpoint_programs saves FOLDER COUNT     # or: mutates SEED COUNT KIND
 """
+
 import json
 import os
 import random
@@ -14,15 +15,45 @@ from pathlib import Path
 import numpy as np
 
 from gradix.experimental.array_serialization import _manifest as manifest
-from gradix.experimental.array_serialization.pytree_serialization import (
-    load,
-    nonblocking_save,
-    save,
-)
+from gradix.experimental.array_serialization.pytree_serialization import load, nonblocking_save, save
 
-TREE = {"a": np.arange(12, dtype="f4").reshape(3, 4), "b": [np.int8(3), (None, np.array([True, False]))], "c": np.zeros((0, 2))}
-WRONG = [None, True, -1, 0, 1, 7, 1 << 40, 1 << 62, 1 << 80, 1.5, "", "/etc/passwd", "../../etc/passwd", "0-0-0.bin", "fifo", "link", "float64",
-         "object", "V8", "int4", [], {}, [0, 0], [3, 4], [1 << 31, 1], "9" * 5000, "²", [[]] * 3, {"leaf": 0}, {"list": []}]
+TREE = {
+    "a": np.arange(12, dtype="f4").reshape(3, 4),
+    "b": [np.int8(3), (None, np.array([True, False]))],
+    "c": np.zeros((0, 2)),
+}
+WRONG = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    7,
+    1 << 40,
+    1 << 62,
+    1 << 80,
+    1.5,
+    "",
+    "/etc/passwd",
+    "../../etc/passwd",
+    "0-0-0.bin",
+    "fifo",
+    "link",
+    "float64",
+    "object",
+    "V8",
+    "int4",
+    [],
+    {},
+    [0, 0],
+    [3, 4],
+    [1 << 31, 1],
+    "9" * 5000,
+    "²",
+    [[]] * 3,
+    {"leaf": 0},
+    {"list": []},
+]
 MIB = 1 << 20
 
 
@@ -54,6 +85,7 @@ def altered_json(node, rng):
             places.append((at, key))
             if isinstance(at[key], (dict, list)):
                 walk(at[key])
+
     walk(node)
     for _ in range(rng.choice([1, 1, 1, 2, 4])):
         at, key = rng.choice(places)
@@ -76,7 +108,7 @@ def altered_json(node, rng):
 def altered_bytes(raw: bytes, rng) -> bytes:
     b, kind = bytearray(raw), rng.random()
     if kind < 0.2:
-        return bytes(b[:rng.randrange(len(b) + 1)])
+        return bytes(b[: rng.randrange(len(b) + 1)])
     if kind < 0.4:
         return bytes(b) + rng.randbytes(rng.choice([1, 4, 4096]))
     for _ in range(rng.choice([1, 1, 2, 8])):
@@ -96,8 +128,15 @@ def in_format_1(folder: Path) -> None:
 
 def same(tree) -> bool:
     b = tree["b"]
-    return (list(tree) == ["a", "b", "c"] and np.array_equal(tree["a"], TREE["a"]) and tree["a"].dtype == "float32" and int(b[0]) == 3
-            and b[1][0] is None and np.array_equal(b[1][1], TREE["b"][1][1]) and tree["c"].shape == (0, 2))
+    return (
+        list(tree) == ["a", "b", "c"]
+        and np.array_equal(tree["a"], TREE["a"])
+        and tree["a"].dtype == "float32"
+        and int(b[0]) == 3
+        and b[1][0] is None
+        and np.array_equal(b[1][1], TREE["b"][1][1])
+        and tree["c"].shape == (0, 2)
+    )
 
 
 def mutates(seed: int, count: int, kind: str) -> None:
@@ -121,8 +160,14 @@ def mutates(seed: int, count: int, kind: str) -> None:
         if kind == "data" and rng.random() < 0.2:
             file.unlink()
             if rng.random() < 0.7:
-                rng.choice([lambda: os.mkfifo(file), lambda: os.symlink("/dev/zero", file), lambda: file.mkdir(),
-                            lambda: file.touch()])()
+                rng.choice(
+                    [
+                        lambda: os.mkfifo(file),
+                        lambda: os.symlink("/dev/zero", file),
+                        lambda: file.mkdir(),
+                        lambda: file.touch(),
+                    ]
+                )()
         elif kind == "data" or rng.random() < 0.3:
             file.write_bytes(altered_bytes(whole[file], rng))
         else:

@@ -1,4 +1,5 @@
 """`buffer_callback`: Python functions that write their results into memory given to them."""
+
 import numpy as np
 import pytest
 
@@ -33,6 +34,7 @@ def test_trees_keywords_and_what_buffers_show():
             np.asarray(x["a"])[0] = 1
         with pytest.raises(RuntimeError, match="stream"):
             ctx.stream
+
     f = gradix.jit(buffer_callback(callback, {"s": THREE, "d": THREE}))
     out = f({"a": jnp.ones(3, F)}, y=jnp.arange(3, dtype=F))
     assert np.array_equal(out["s"], [1, 2, 3]) and np.array_equal(out["d"], [1, 0, -1])
@@ -42,6 +44,7 @@ def test_trees_keywords_and_what_buffers_show():
 def test_aliases_start_results_with_arguments():
     def callback(ctx, out, x, y):
         np.asarray(out)[1] = 7
+
     f = buffer_callback(callback, THREE, input_output_aliases={1: 0})
     x = jnp.arange(3, dtype=F)
     assert np.array_equal(f(x * 0, x), [0, 7, 2]) and np.array_equal(x, [0, 1, 2])
@@ -58,6 +61,7 @@ def test_examples(method, calls):
     def callback(ctx, out, x, y):
         counted.append(out.shape)
         np.asarray(out)[...] = np.asarray(x) * np.asarray(y)
+
     f = buffer_callback(callback, THREE, vmap_method=method)
     x = jnp.arange(12, dtype=F).reshape(4, 3)
     assert np.array_equal(gradix.jit(gradix.vmap(f, (0, None)))(x, jnp.full(3, 2, F)), x * 2)

@@ -1,4 +1,5 @@
 """Checkpoints: overlapping saves of threads and processes, kills, what stopped processes leave, and damaged or forged files."""
+
 import contextlib
 import json
 import os
@@ -15,11 +16,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix.experimental.array_serialization import (
-    _manifest as manifest,
-    _swapping as swapping,
-    pytree_serialization,
-)
+from gradix.experimental.array_serialization import _manifest as manifest, _swapping as swapping, pytree_serialization
 from gradix.experimental.array_serialization.pytree_serialization import (
     load,
     load_pytreedef,
@@ -35,8 +32,14 @@ SAVES = ROOT / "tests" / "devices" / "programs" / "saves.py"
 
 def start(*arguments) -> subprocess.Popen:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen([sys.executable, *map(str, arguments)], cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT)
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        cwd=ROOT,
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def names(folder) -> list[str]:
@@ -54,7 +57,7 @@ def test_overlapping_saves_of_one_process(count, tmp_path):
     for p in pending:
         assert is_whole(load(tmp_path))
         p.result(120)
-    assert int(load(tmp_path)["step"]) == count - 1                  # the last call wins
+    assert int(load(tmp_path)["step"]) == count - 1  # the last call wins
     assert names(tmp_path) == [f"{count - 1:08d}"] and not swapping._last and not swapping._held
 
 
@@ -79,7 +82,7 @@ def test_saves_without_locks_and_turns_do_not_harm_each_other(tmp_path, monkeypa
 
 
 def test_values_and_tree_are_those_of_the_call(tmp_path):
-    swapping_turn = swapping.Turn(tmp_path)                          # holds the queue, as a long save does
+    swapping_turn = swapping.Turn(tmp_path)  # holds the queue, as a long save does
     x = np.arange(5.0)
     tree = {"x": x, "more": [1]}
     pending = nonblocking_save(tree, tmp_path)
@@ -124,7 +127,7 @@ def test_what_killed_processes_leave_is_removed(times, tmp_path):
         time.sleep(chance.random() * 0.002)
         writer.send_signal(signal.SIGKILL)
         last = max([last, *map(int, writer.communicate()[0].split())])
-        back = load(tmp_path)                                        # sweeps as well
+        back = load(tmp_path)  # sweeps as well
         assert int(back["step"]) >= last and is_whole(back) and not swapping.has_leftovers(tmp_path)
     save({"w": 1}, tmp_path)
     assert len(names(tmp_path)) == 1
@@ -133,11 +136,11 @@ def test_what_killed_processes_leave_is_removed(times, tmp_path):
 def test_what_others_hold_is_kept(tmp_path):
     save({"x": np.arange(3)}, tmp_path)
     number = names(tmp_path)[0]
-    with manifest.Checkpoint(tmp_path / number) as opened:           # as a slow load does
+    with manifest.Checkpoint(tmp_path / number) as opened:  # as a slow load does
         save({"x": np.arange(4)}, tmp_path)
         assert len(names(tmp_path)) == 2
         assert opened.part(opened.leaves[0], opened.leaves[0].parts[0]).tolist() == [0, 1, 2]
-    ours = swapping.temporary_folder(tmp_path)                       # as a save that is being written
+    ours = swapping.temporary_folder(tmp_path)  # as a save that is being written
     with swapping.locked(tmp_path) as got:
         assert got
         assert load(tmp_path)["x"].shape == (4,) and ours.exists()
@@ -160,7 +163,7 @@ def test_leftovers_without_locks_are_judged_by_their_owner(tmp_path):
         os.utime(tmp_path / name, (time.time() - 2 * 86400,) * 2)
     swapping.sweep(tmp_path, False)
     assert sorted(kept) == [n for n in names(tmp_path) if n.startswith(".")]
-    swapping.sweep(tmp_path, True)                                   # who holds the lock knows that nobody is saving
+    swapping.sweep(tmp_path, True)  # who holds the lock knows that nobody is saving
     assert [n for n in names(tmp_path) if n.startswith(".")] == [".00000001.tmp", ".other.tmp"]
 
 
@@ -283,15 +286,22 @@ def test_a_digest_taken_away_does_not_make_it_an_old_one(tmp_path):
         load(tmp_path)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda p: os.symlink("/dev/zero", p), os.mkdir, lambda p: None],
-                         ids=["fifo", "link", "folder", "missing"])
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, lambda p: os.symlink("/dev/zero", p), os.mkdir, lambda p: None],
+    ids=["fifo", "link", "folder", "missing"],
+)
 @pytest.mark.parametrize("name", ["manifest.json", "0-0-0.bin"])
 def test_what_is_no_file_is_not_read(make, name, tmp_path):
     save({"x": np.arange(3)}, tmp_path)
     path = tmp_path / "00000000" / name
     path.unlink()
     make(path)
-    expected = (ValueError, "damaged") if path.exists() or name != "manifest.json" else (FileNotFoundError, "no complete checkpoint")
+    expected = (
+        (ValueError, "damaged")
+        if path.exists() or name != "manifest.json"
+        else (FileNotFoundError, "no complete checkpoint")
+    )
     with pytest.raises(expected[0], match=expected[1]):
         load(tmp_path)
 
@@ -324,7 +334,9 @@ def test_every_dtype_and_size_comes_back_as_saved(dtype, tmp_path):
         tree = [jnp.ones(shape, dtype) for shape in ((), (0,), (2, 0, 3), (1,), (3, 4))]
         save(tree, tmp_path)
         for new, was in zip(load(tmp_path), tree):
-            assert new.dtype == was.dtype and new.shape == was.shape and np.array_equal(np.asarray(new), np.asarray(was))
+            assert (
+                new.dtype == was.dtype and new.shape == was.shape and np.array_equal(np.asarray(new), np.asarray(was))
+            )
         programs.in_format_1(tmp_path)
         for new, was in zip(load(tmp_path), tree):
             assert new.dtype == was.dtype and np.array_equal(np.asarray(new), np.asarray(was))

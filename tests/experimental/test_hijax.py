@@ -1,4 +1,5 @@
 """Values above arrays in transformations: what goes in, out and through, and the derivatives that libraries' rules say."""
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +96,7 @@ def library(lib, hj):
     @dataclass(frozen=True)
     class SmallType(hj.HiType):
         """Numbers of 8 bits, whose derivatives are floats: the rounding counts as the identity."""
+
         shape: tuple
 
         def lo_ty(self):
@@ -152,13 +154,13 @@ def library(lib, hj):
             super().__init__()
 
         def expand(self, x):
-            return x ** 3
+            return x**3
 
         def vjp_fwd(self, nzs_in, x):
             return self(x), x
 
         def vjp_bwd_retval(self, x, ct):
-            return (10 * ct * x ** 2,)
+            return (10 * ct * x**2,)
 
         def jvp(self, primals, tangents):
             return self(*primals), 7 * tangents[0] * primals[0] ** 2
@@ -235,10 +237,16 @@ def programs(lib, hj) -> dict:
         "grad of jit, rounded": lambda: grad(jit(through))(x),
         "with respect to rounded": lambda: grad(lambda q: (restored(q) ** 2).sum())(small(x)),
         "rounded in": lambda: jit(restored)(small(x)),
-        "scan": lambda: first(lax.scan(lambda p, _: (make(first(p) + 1, second(p)), None), make(x, x), None, length=3)[0]),
-        "while": lambda: first(lax.while_loop(lambda p: first(p).sum() < 20, lambda p: make(first(p) * 2, second(p)), make(x, x))),
+        "scan": lambda: first(
+            lax.scan(lambda p, _: (make(first(p) + 1, second(p)), None), make(x, x), None, length=3)[0]
+        ),
+        "while": lambda: first(
+            lax.while_loop(lambda p: first(p).sum() < 20, lambda p: make(first(p) * 2, second(p)), make(x, x))
+        ),
         "cond": lambda: first(swapped(x)),
-        "own rules": lambda: [f(2.0) for f in (cube, jit(cube), grad(cube), jit(grad(cube)), grad(jit(cube)), grad(grad(cube)))],
+        "own rules": lambda: [
+            f(2.0) for f in (cube, jit(cube), grad(cube), jit(grad(cube)), grad(jit(cube)), grad(grad(cube)))
+        ],
         "own forward rule": lambda: lib.jvp(cube, (2.0,), (1.0,)),
         "own vmap rule": lambda: [vmap(cube)(x), vmap(grad(cube))(x), grad(lambda x: vmap(cube)(x).sum())(x)],
         "no rule": lambda: grad(lambda x: first(added(make(x, x), make(x, x))).sum())(x),
@@ -256,6 +264,7 @@ def outcome(run):
 def reference():
     jax = pytest.importorskip("jax")
     from jax.experimental import hijax as theirs
+
     if not hasattr(theirs, "VJPHiPrimitive"):
         pytest.skip("JAX 0.12 has other classes for types above arrays")
     return programs(jax, theirs)
@@ -282,20 +291,29 @@ def test_what_the_reference_cannot():
     x = gradix.numpy.array([1.0, 2.0, 3.0])
 
     def doubled(x):
-        return first(gradix.lax.scan(lambda p, _: (make(first(p) * 2, second(p)), None), make(x, x), None, length=3)[0]).sum()
+        return first(
+            gradix.lax.scan(lambda p, _: (make(first(p) * 2, second(p)), None), make(x, x), None, length=3)[0]
+        ).sum()
+
     np.testing.assert_array_equal(gradix.grad(doubled)(x), [8, 8, 8])
+
     def chosen(x):
-        return first(gradix.lax.cond(x.sum() > 0, lambda p: make(second(p), first(p)), lambda p: p, make(x, 2 * x))).sum()
+        return first(
+            gradix.lax.cond(x.sum() > 0, lambda p: make(second(p), first(p)), lambda p: p, make(x, 2 * x))
+        ).sum()
+
     np.testing.assert_array_equal(gradix.grad(chosen)(x), [2, 2, 2])
 
     def through(x):
         return (restored(small(x)) * x).sum()
+
     np.testing.assert_allclose(gradix.grad(gradix.checkpoint(through))(x), gradix.grad(through)(x))
     np.testing.assert_allclose(gradix.vmap(gradix.grad(through))(x[None]), gradix.grad(through)(x)[None])
     Pair = names["Pair"]
 
     def made_of_traced(x):
         return (first(Pair(x, x)) * second(Pair(x, 2 * x))).sum()
+
     for f in (gradix.grad(made_of_traced), gradix.grad(gradix.jit(made_of_traced))):
         np.testing.assert_array_equal(f(x), 4 * x)
     value, pull = gradix.vjp(lambda q: restored(q) * 2, small(x))
@@ -350,6 +368,7 @@ def test_primitives_of_the_older_kind():
     def f(x):
         a, b = unpack.bind(pack.bind(x, jnp.sin(x)))
         return (a * b).sum()
+
     x = jnp.arange(3.0)
     want = np.sin(x) + x * np.cos(x)
     assert type(pack.bind(x, x)) is Pair

@@ -1,4 +1,5 @@
 """Library types that declare little: what they need, they are asked for only where it is used."""
+
 import dataclasses
 from typing import Any
 
@@ -70,5 +71,6 @@ def test_two_forms_of_one_rule_are_refused():
 
         def vjp_bwd_retval(self, res, ct):
             return (ct,)
+
     with pytest.raises(AttributeError, match="two forms"):
         Twice(gradix.typeof(1.0))

@@ -1,4 +1,5 @@
 """What the checker of key reuse finds, and what it lets pass, through each transformation."""
+
 import pytest
 
 import gradix
@@ -9,11 +10,15 @@ GOOD = {
     "branches": lambda k: lax.cond(True, lambda: random.uniform(k), lambda: random.normal(k)),
     "split": lambda k: [random.normal(q) for q in random.split(k)],
     "rows of a scan": lambda k: lax.scan(lambda c, q: (c, random.uniform(q)), 0, random.split(k, 4)),
-    "carry of a scan": lambda k: lax.scan(lambda c, _: (lambda a, b: (a, random.uniform(b)))(*random.split(c)), k, None, length=4),
+    "carry of a scan": lambda k: lax.scan(
+        lambda c, _: (lambda a, b: (a, random.uniform(b)))(*random.split(c)), k, None, length=4
+    ),
     "clone": lambda k: random.uniform(k) + random.uniform(random.clone(k)),
     "fold_in": lambda k: random.uniform(random.fold_in(k, 0)) + random.uniform(random.fold_in(k, 1)),
     "fold_in of a loop": lambda k: lax.fori_loop(0, 3, lambda i, a: a + random.uniform(random.fold_in(k, i)), 0.0),
-    "a key taken in a loop": lambda k: (lambda q: lax.fori_loop(0, 3, lambda i, a: a + random.uniform(q[i]), 0.0))(random.split(k, 3)),
+    "a key taken in a loop": lambda k: (lambda q: lax.fori_loop(0, 3, lambda i, a: a + random.uniform(q[i]), 0.0))(
+        random.split(k, 3)
+    ),
     "vmap": lambda k: gradix.vmap(random.uniform)(random.split(k, 3)),
     "indices": lambda k: (lambda q: random.uniform(q[0]) + random.uniform(q[1]))(random.split(k)),
     "gradient": lambda k: gradix.grad(lambda x: x * random.uniform(k))(1.0),
@@ -28,13 +33,16 @@ BAD = {
     "carry of a scan": lambda k: lax.scan(lambda c, _: (c, random.uniform(c)), k, None, length=4),
     "while": lambda k: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + random.uniform(s[1]), s[1]), (0.0, k)),
     "fori": lambda k: lax.fori_loop(0, 3, lambda i, a: a + random.uniform(k), 0.0),
-    "vmap twice": lambda k: (lambda q: gradix.vmap(random.uniform)(q) + gradix.vmap(random.normal)(q))(random.split(k, 3)),
+    "vmap twice": lambda k: (lambda q: gradix.vmap(random.uniform)(q) + gradix.vmap(random.normal)(q))(
+        random.split(k, 3)
+    ),
     "shared by vmap": lambda k: gradix.vmap(lambda x: random.uniform(k) + x)(jnp.arange(3.0)) + random.uniform(k),
     "split": lambda k: (random.split(k), random.split(k)),
     "one index": lambda k: (lambda q: random.uniform(q[0]) + random.uniform(q[0]))(random.split(k)),
     "a choice": lambda k: (lambda a, b: random.uniform(jnp.where(True, a, b)) + random.uniform(a))(*random.split(k)),
-    "written": lambda k: (lambda q: random.uniform(q[0])
-                          + random.uniform(lax.dynamic_update_slice(q, q[:1], (1,))[1]))(random.split(k)),
+    "written": lambda k: (lambda q: random.uniform(q[0]) + random.uniform(lax.dynamic_update_slice(q, q[:1], (1,))[1]))(
+        random.split(k)
+    ),
     "gradient": lambda k: gradix.grad(lambda x: x * random.uniform(k) + random.uniform(k))(1.0),
 }
 
@@ -59,13 +67,38 @@ def test_the_mode_finds_it_too(name):
         BAD[name](random.key(1))
 
 
-ARGUMENTS = {"ball": (3,), "beta": (2.0, 2.0), "binomial": (5.0, 0.5), "categorical": (jnp.zeros(3),), "chisquare": (2.0,),
-             "choice": (5,), "dirichlet": (jnp.ones(3),), "double_sided_maxwell": (0.0, 1.0), "f": (2.0, 3.0), "gamma": (2.0,),
-             "generalized_normal": (2.0,), "geometric": (0.5,), "loggamma": (2.0,), "multinomial": (5, jnp.ones(3) / 3),
-             "multivariate_normal": (jnp.zeros(2), jnp.eye(2)), "orthogonal": (2,), "pareto": (2.0,), "permutation": (5,),
-             "poisson": (2.0,), "randint": ((), 0, 5), "rayleigh": (2.0,), "t": (3.0,), "triangular": (0.0, 0.5, 1.0),
-             "truncated_normal": (-1.0, 1.0), "wald": (2.0,), "weibull_min": (1.0, 2.0), "split": ()}
-SAMPLERS = sorted(n for n in (set(dir(random.Generator)) - {"key", "spawn"}) & set(dir(random)) if not n.startswith("_"))
+ARGUMENTS = {
+    "ball": (3,),
+    "beta": (2.0, 2.0),
+    "binomial": (5.0, 0.5),
+    "categorical": (jnp.zeros(3),),
+    "chisquare": (2.0,),
+    "choice": (5,),
+    "dirichlet": (jnp.ones(3),),
+    "double_sided_maxwell": (0.0, 1.0),
+    "f": (2.0, 3.0),
+    "gamma": (2.0,),
+    "generalized_normal": (2.0,),
+    "geometric": (0.5,),
+    "loggamma": (2.0,),
+    "multinomial": (5, jnp.ones(3) / 3),
+    "multivariate_normal": (jnp.zeros(2), jnp.eye(2)),
+    "orthogonal": (2,),
+    "pareto": (2.0,),
+    "permutation": (5,),
+    "poisson": (2.0,),
+    "randint": ((), 0, 5),
+    "rayleigh": (2.0,),
+    "t": (3.0,),
+    "triangular": (0.0, 0.5, 1.0),
+    "truncated_normal": (-1.0, 1.0),
+    "wald": (2.0,),
+    "weibull_min": (1.0, 2.0),
+    "split": (),
+}
+SAMPLERS = sorted(
+    n for n in (set(dir(random.Generator)) - {"key", "spawn"}) & set(dir(random)) if not n.startswith("_")
+)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -119,18 +152,27 @@ BODIES = {
     "plain": lambda a, b: lambda x, k: x * a(k) + jnp.sin(x * b(k)),
     "jit": lambda a, b: gradix.jit(lambda x, k: x * a(k) + jnp.sin(x * b(k))),
     "cond": lambda a, b: lambda x, k: lax.cond(x > 0, lambda: x * a(k) + jnp.sin(x * b(k)), lambda: x),
-    "rows of a scan": lambda a, b: lambda x, k: lax.scan(lambda c, k: (c * a(k) + jnp.sin(c * b(k)), 0), x, random.split(k))[0],
-    "carry of a scan": lambda a, b: lambda x, k: lax.scan(
-        lambda c, _: ((c[0] * a(c[1]) + jnp.sin(c[0] * b(c[1])), random.clone(c[1])), 0), (x, k), None, length=2)[0][0],
-    "fori_loop": lambda a, b: lambda x, k: lax.fori_loop(
-        0, 2, lambda i, c: (lambda k: c * a(k) + jnp.sin(c * b(k)))(random.fold_in(k, i)), x),
+    "rows of a scan": lambda a, b: (
+        lambda x, k: lax.scan(lambda c, k: (c * a(k) + jnp.sin(c * b(k)), 0), x, random.split(k))[0]
+    ),
+    "carry of a scan": lambda a, b: (
+        lambda x, k: lax.scan(
+            lambda c, _: ((c[0] * a(c[1]) + jnp.sin(c[0] * b(c[1])), random.clone(c[1])), 0), (x, k), None, length=2
+        )[0][0]
+    ),
+    "fori_loop": lambda a, b: (
+        lambda x, k: lax.fori_loop(0, 2, lambda i, c: (lambda k: c * a(k) + jnp.sin(c * b(k)))(random.fold_in(k, i)), x)
+    ),
     "checkpoint": lambda a, b: gradix.checkpoint(lambda x, k: x * a(k) + jnp.sin(x * b(k))),
     "checkpoint, captured": lambda a, b: lambda x, k: gradix.checkpoint(lambda x: x * a(k) + jnp.sin(x * b(k)))(x),
     "checkpoint of cond": lambda a, b: gradix.checkpoint(
-        lambda x, k: lax.cond(x > 0, lambda: x * a(k) + jnp.sin(x * b(k)), lambda: x)),
+        lambda x, k: lax.cond(x > 0, lambda: x * a(k) + jnp.sin(x * b(k)), lambda: x)
+    ),
     "custom_jvp": lambda a, b: lambda x, k: _with_rule(gradix.custom_jvp, lambda x, k: x * a(k))(x, k) + x * b(k),
     "custom_vjp": lambda a, b: lambda x, k: _with_rule(gradix.custom_vjp, lambda x, k: x * a(k))(x, k) + x * b(k),
-    "vmap": lambda a, b: lambda x, k: gradix.vmap(lambda x, k: x * a(k) + jnp.sin(x * b(k)))(jnp.stack([x, x]), random.split(k)).sum(),
+    "vmap": lambda a, b: (
+        lambda x, k: gradix.vmap(lambda x, k: x * a(k) + jnp.sin(x * b(k)))(jnp.stack([x, x]), random.split(k)).sum()
+    ),
 }
 TRANSFORMS = {
     "value": lambda f, x, k: f(x, k),
@@ -147,7 +189,9 @@ QUICK = "value", "grad", "grad of checkpoint"
 
 
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize("transform", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in TRANSFORMS])
+@pytest.mark.parametrize(
+    "transform", [pytest.param(name, marks=[pytest.mark.slow] * (name not in QUICK)) for name in TRANSFORMS]
+)
 def test_the_mode_tells_one_use_from_two_through_every_transformation(transform, body):
     def split(k):
         return random.normal(random.split(k)[0])
@@ -156,8 +200,9 @@ def test_the_mode_tells_one_use_from_two_through_every_transformation(transform,
         return random.normal(random.fold_in(k, 1)) + random.normal(random.clone(k))
 
     x = jnp.full((), 1.5, float)
-    for seed, (a, b, found) in enumerate([(random.normal, other, False), (split, other, False), (split, split, True),
-                                          (random.normal, split, True)]):
+    for seed, (a, b, found) in enumerate(
+        [(random.normal, other, False), (split, other, False), (split, split, True), (random.normal, split, True)]
+    ):
         with gradix.debug_key_reuse(True):
             if not found:
                 TRANSFORMS[transform](BODIES[body](a, b), x, random.key(seed))

@@ -1,4 +1,5 @@
 """Devices that stand in a grid, arranged along the links between them."""
+
 from collections import namedtuple
 
 import pytest

@@ -172,9 +172,11 @@ def programs(lib, names) -> dict:
 
     def program(body):
         """`body(box)` for a new box of `x`, which returns a step."""
+
         def run():
             box = new(x)
             return both(body(box), box)
+
         return run
 
     def added(box, a):
@@ -189,18 +191,20 @@ def programs(lib, names) -> dict:
 
     def loss(box, a):
         box.set(box.get() + lax.stop_gradient(a))
-        return (a ** 2 * box.get()).sum()
+        return (a**2 * box.get()).sum()
 
     def row(box):
         def body(c, y):
             box.set(box.get() + y)
             return c, box.get().sum()
+
         return body
 
     def times(box):
         def body(i):
             doubled(box)
             return i + 1
+
         return body
 
     def structure(captured):
@@ -224,6 +228,7 @@ def programs(lib, names) -> dict:
             inner(b)
             b.set(b.get() + 1)
             inner(b)
+
         outer(box)
         return box.get()
 
@@ -234,6 +239,7 @@ def programs(lib, names) -> dict:
         def outer(b):
             inner(b, 1.0)
             b.set({**b.get(), "z": 2.0})
+
         outer(box)
         return box.get()
 
@@ -248,6 +254,7 @@ def programs(lib, names) -> dict:
         def f(b, a):
             b.set(b.get() ** 2 * a)
             return b.get() * 3
+
         return lib.jvp(f, (box, 2.0), (tangent, 1.0)), box.get(), tangent.get()
 
     def in_a_tree():
@@ -292,7 +299,9 @@ def programs(lib, names) -> dict:
         "cond, operand": program(lambda box: lambda: lax.cond(True, doubled, lambda b: None, box)),
         "cond in jit": program(
             lambda box: (lambda f: lambda: [f(p, box) for p in (True, False)])(
-                jit(lambda p, b: lax.cond(p, lambda: doubled(b), lambda: None)))),
+                jit(lambda p, b: lax.cond(p, lambda: doubled(b), lambda: None))
+            )
+        ),
         "vmap, captured": program(lambda box: lambda: lib.vmap(lambda a: added(box, 1.0) * a)(x)),
         "vmap, argument": program(lambda box: lambda: lib.vmap(lambda a, b: b.get() * a, (0, None))(x, box)),
         "types": program(lambda box: lambda: lib.eval_shape(lambda b: added(b, 1.0), box).shape),
@@ -312,6 +321,7 @@ def reference():
         pytest.skip("JAX 0.12 has these types under other names")
     from jax.experimental import cur_qdd, hijax as theirs
     from jax.extend.core import Effect
+
     return programs(jax, library(jax, theirs, cur_qdd, Effect))
 
 
@@ -336,6 +346,7 @@ def test_a_jitted_step_is_traced_once_for_each_state():
         traces.append(1)
         b.set(b.get() + a)
         return b.get().sum()
+
     assert [float(step(box, 1.0)) for _ in range(6)] == [6, 9, 12, 15, 18, 21]
     assert len(traces) == 1
     box.set(gradix.numpy.zeros(2))
@@ -350,6 +361,7 @@ def test_a_captured_value_may_change_its_types_between_calls():
     def total():
         traces.append(1)
         return sum(v.sum() for v in gradix.tree.leaves(box.get()))
+
     assert [float(total()) for _ in range(3)] == [3, 3, 3]
     box.set({"a": x, "b": x})
     assert [float(total()) for _ in range(3)] == [6, 6, 6]
@@ -361,6 +373,7 @@ def test_what_the_reference_cannot():
         box = new(a * x)
         box.set({"y": box.get() ** 2})
         return box.get()["y"].sum()
+
     for f in (gradix.grad(own), gradix.grad(gradix.jit(own)), gradix.jit(gradix.grad(own))):
         assert float(f(2.0)) == 20
     np.testing.assert_array_equal(gradix.vmap(gradix.grad(own))(x), 10 * x)
@@ -369,20 +382,25 @@ def test_what_the_reference_cannot():
         box = new(y)
         box.set(box.get() * 2)
         return box.get()
+
     np.testing.assert_array_equal(gradix.vmap(twice)(x), 2 * x)
 
     box = new(x)
+
     def until(i):
         box.set(box.get() * 2)
         return i + 1
+
     assert int(lax.while_loop(lambda i: box.get().sum() < 30, until, 0)) == 4
     np.testing.assert_array_equal(box.get(), 16 * x)
 
     box = new(x)
+
     @gradix.checkpoint
     def counted(a, b):
         b.set(b.get() + 1)
-        return (a ** 2 * b.get()).sum()
+        return (a**2 * b.get()).sum()
+
     assert float(counted(2.0, box)) == 24
     assert float(gradix.grad(counted)(2.0, box)) == 36
     np.testing.assert_array_equal(box.get(), x + 2)
@@ -420,6 +438,7 @@ def test_a_failed_trace_leaves_no_state():
     def f(b):
         b.set({"a": 1.0})
         raise KeyError("stop")
+
     for _ in range(2):
         with pytest.raises(KeyError):
             f(box)
@@ -447,7 +466,9 @@ def test_boxes_look_like_values_of_the_library():
         assert gradix.typeof(b) == gradix.typeof(box)
         assert HERE["cur_qdd"](b) == box.cur_qdd()
         return b.get()
+
     box = new(x)
     gradix.jit(f)(box)
     assert str(gradix.make_jaxpr(lambda b: b.get() * 2)(box)) == (
-        "{ lambda ; a:f32[3]. let b:f32[3] = mul a 2.0:f32[] in (b,) }")
+        "{ lambda ; a:f32[3]. let b:f32[3] = mul a 2.0:f32[] in (b,) }"
+    )

@@ -1,4 +1,5 @@
 """odeint: against solutions in closed form, SciPy and JAX; gradients by the adjoint equation."""
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -17,7 +18,9 @@ def driven(y, t, rate, frequency):
 def test_values_are_scipys():
     want = solve_ivp(lambda t, y: -0.5 * y + np.sin(2.0 * t), (0, 2), [1.0], t_eval=TIMES, rtol=1e-10, atol=1e-12).y[0]
     np.testing.assert_allclose(ode.odeint(driven, 1.0, TIMES, 0.5, 2.0), want, rtol=2e-5)
-    np.testing.assert_allclose(gradix.jit(lambda y: ode.odeint(driven, y, TIMES, 0.5, 2.0, hmax=0.1))(1.0), want, rtol=2e-5)
+    np.testing.assert_allclose(
+        gradix.jit(lambda y: ode.odeint(driven, y, TIMES, 0.5, 2.0, hmax=0.1))(1.0), want, rtol=2e-5
+    )
 
 
 def test_times_may_decrease():
@@ -39,6 +42,7 @@ def test_states_are_pytrees_and_examples_are_mapped():
 
 def test_gradients_are_those_of_the_closed_form():
     """y = y0 exp(-a t): derivatives by y0, by a and by each time."""
+
     def solved(y0, t, a):
         return (ode.odeint(lambda y, t, a: -a * y, y0, t, a, rtol=1e-6, atol=1e-6) ** 2).sum()
 
@@ -76,9 +80,13 @@ def test_values_and_gradients_are_jaxs():
     def cases(lib, np_, o):
         def loss(y0, ts, a, b):
             return (o.odeint(driven_by(np_), y0, ts, a, b, rtol=1e-6, atol=1e-6) ** 2).sum()
+
         times = np_.asarray(TIMES, float)
-        return [o.odeint(driven_by(np_), 1.0, times, 0.5, 2.0), lib.grad(loss, (0, 1, 2, 3))(1.0, times, 0.5, 2.0),
-                o.odeint(lambda y, t: 1j * y, np_.asarray(1.0, complex), times)]
+        return [
+            o.odeint(driven_by(np_), 1.0, times, 0.5, 2.0),
+            lib.grad(loss, (0, 1, 2, 3))(1.0, times, 0.5, 2.0),
+            o.odeint(lambda y, t: 1j * y, np_.asarray(1.0, complex), times),
+        ]
 
     def driven_by(np_):
         return lambda y, t, rate, frequency: -rate * y + np_.sin(frequency * t)

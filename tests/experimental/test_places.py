@@ -1,4 +1,5 @@
 """`compute_on`, `topologies` and `extend.sharding`: places and shardings in the compiler's form."""
+
 import numpy as np
 import pytest
 
@@ -23,6 +24,7 @@ def test_operations_inside_are_marked_and_no_others():
         with compute_on("device_host"):
             y = jnp.sin(x)
         return jnp.cos(y)
+
     for f in (lambda x: jnp.cos(host(x)), with_block, gradix.grad(with_block)):
         lines = [x for x in lowered(f).splitlines() if "stablehlo.sine" in x or "stablehlo.cosine" in x]
         assert any('_xla_compute_type = "host"' in x for x in lines)
@@ -35,7 +37,9 @@ def test_kinds_of_places():
         def f(x):
             with compute_on(kind):
                 return jnp.sin(x)
+
         return f
+
     assert "frontend_attributes" not in lowered(on("device"))
     assert '_xla_stream_annotation = "3"' in lowered(on("gpu_stream:3"))
     assert '"sparse"' in lowered(on("tpu_sparsecore"))
@@ -53,6 +57,7 @@ def test_functions_on_the_host():
     @compute_on2(compute_type="device_host", out_memory_spaces=space)
     def named(x):
         return x * x
+
     assert named.__name__ == "named" and gradix.grad(named)(3.0) == 6
 
 
@@ -69,6 +74,7 @@ def test_bytes_of_shardings():
     whole = sharding.get_hlo_sharding_from_serialized_proto(b"")
     assert whole.is_replicated()
     from jaxlib import xla_client
+
     op = xla_client.OpSharding()
     op.type = xla_client.OpSharding.Type.OTHER
     op.tile_assignment_dimensions, op.tile_assignment_devices = [2, 1], [0, 1]

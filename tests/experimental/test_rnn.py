@@ -1,4 +1,5 @@
 """LSTM networks: against a loop in NumPy, and JAX's."""
+
 import numpy as np
 import pytest
 
@@ -20,9 +21,10 @@ def network(layers, both, lengths):
 def by_loop(x, h, c, weights, lengths, *settings):
     """One sequence, one direction and one step at a time, in float64."""
     _, size, layers, _, both = settings
-    w_ih, w_hh, b_ih, b_hh = [{k: np.asarray(v, "f8") for k, v in d.items()}
-                              for d in rnn.unpack_lstm_weights(weights, 3, size, layers, both)]
-    sigmoid = lambda z: 1 / (1 + np.exp(-z))        # noqa: E731
+    w_ih, w_hh, b_ih, b_hh = [
+        {k: np.asarray(v, "f8") for k, v in d.items()} for d in rnn.unpack_lstm_weights(weights, 3, size, layers, both)
+    ]
+    sigmoid = lambda z: 1 / (1 + np.exp(-z))  # noqa: E731
     h, c = h.astype("f8"), c.astype("f8")
     out = np.zeros((*x.shape[:2], size * (1 + both)))
     for n, length in enumerate(lengths):
@@ -31,7 +33,7 @@ def by_loop(x, h, c, weights, lengths, *settings):
             parts = []
             for d in range(1 + both):
                 i, ys = layer * (1 + both) + d, np.zeros((length, size))
-                for t in range(length)[::-1 if d else 1]:
+                for t in range(length)[:: -1 if d else 1]:
                     gates = w_ih[i] @ rows[t] + w_hh[i] @ h[i, n] + b_ih[i] + b_hh[i]
                     a, f, g, o = gates.reshape(4, size)
                     c[i, n] = sigmoid(f) * c[i, n] + sigmoid(a) * np.tanh(g)
@@ -62,13 +64,19 @@ def test_values_and_gradients_are_jaxs(layers, both, lengths):
         def f(x, h, c, w):
             parts = module.unpack_lstm_weights(w, 3, 4, layers, both)
             y, h, c = module.lstm_ref(x, h, c, *parts, s, **dict(zip(names, settings)))
-            return (y ** 2).sum() + (h * c).sum()
+            return (y**2).sum() + (h * c).sum()
+
         return api.grad(f, (0, 1, 2, 3))(*[api.numpy.asarray(v) for v in (x, h, c, w)])
+
     for ours, want in zip(loss(gradix, rnn), loss(jax, theirs)):
         np.testing.assert_allclose(ours, want, rtol=1e-3, atol=1e-4)
-    np.testing.assert_array_equal(rnn.swap_lstm_gates(w, 3, 4, layers, both), theirs.swap_lstm_gates(w, 3, 4, layers, both))
-    np.testing.assert_array_equal(rnn.init_lstm_weight(random.key(3), 3, 4, layers, both),
-                                  theirs.init_lstm_weight(jax.random.key(3), 3, 4, layers, both))
+    np.testing.assert_array_equal(
+        rnn.swap_lstm_gates(w, 3, 4, layers, both), theirs.swap_lstm_gates(w, 3, 4, layers, both)
+    )
+    np.testing.assert_array_equal(
+        rnn.init_lstm_weight(random.key(3), 3, 4, layers, both),
+        theirs.init_lstm_weight(jax.random.key(3), 3, 4, layers, both),
+    )
 
 
 def test_gates_are_exchanged_twice_for_nothing():

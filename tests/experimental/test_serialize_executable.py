@@ -1,4 +1,5 @@
 """Compiled programs as bytes: here, and in another process."""
+
 import os
 import pickle
 import subprocess
@@ -30,7 +31,7 @@ def test_a_loaded_program_does_what_the_first_does(monkeypatch):
     args, kwargs = given()
     compiled = gradix.jit(looked_up).lower(*args, **kwargs).compile()
     expected = compiled(*args, **kwargs)
-    blob, in_tree, out_tree = serialize(compiled)             # after it has run, too
+    blob, in_tree, out_tree = serialize(compiled)  # after it has run, too
     assert type(blob) is bytes and in_tree == compiled.in_tree and out_tree == compiled.out_tree
     monkeypatch.setattr("gradix._runtime.xla_compiler.compile_module", lambda *a: pytest.fail("compiled"))
     again = deserialize_and_load(blob, in_tree, out_tree)
@@ -59,10 +60,14 @@ def test_another_process_loads_it(tmp_path):
         xla_compiler.compile_module = refused
         args = ({{"w": jnp.arange(9.0).reshape(3, 3), "key": gradix.random.key(3)}}, jnp.arange(5) * 50), {{"scale": 2.0}}
         in_tree, out_tree = gradix.tree.structure(args), gradix.tree.structure({{"y": 0, "key": 0}})
-        f = deserialize_and_load(open({str(tmp_path / 'program')!r}, "rb").read(), in_tree, out_tree)
+        f = deserialize_and_load(open({str(tmp_path / "program")!r}, "rb").read(), in_tree, out_tree)
         print(f(*args[0], **args[1])["y"])"""
-    done = subprocess.run([sys.executable, "-W", "ignore::ResourceWarning", "-c", code], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(Path(gradix.__file__).parents[1])})
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::ResourceWarning", "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(gradix.__file__).parents[1])},
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(compiled(*args, **kwargs)["y"])
 
@@ -118,9 +123,23 @@ class Runs:
 CALLED: list = []
 
 
-@pytest.mark.parametrize("what", [Runs(os.system, "exit 1"), Runs(eval, "1"), Runs(CALLED.append, 1), Runs(getattr, "a", "upper"),
-                                  Runs(gradix.config.update, "jax_enable_x64", True), Runs(gradix.distributed.initialize), os.system,
-                                  subprocess.Popen, gradix.jit, np.load, Path("x"), object()])
+@pytest.mark.parametrize(
+    "what",
+    [
+        Runs(os.system, "exit 1"),
+        Runs(eval, "1"),
+        Runs(CALLED.append, 1),
+        Runs(getattr, "a", "upper"),
+        Runs(gradix.config.update, "jax_enable_x64", True),
+        Runs(gradix.distributed.initialize),
+        os.system,
+        subprocess.Popen,
+        gradix.jit,
+        np.load,
+        Path("x"),
+        object(),
+    ],
+)
 def test_forged_pickles_run_nothing(what):
     trees = gradix.tree.structure(((1.0,), {})), gradix.tree.structure(1)
     for content in (what, {"format": 2, "jaxlib": "x", "code": what}):
@@ -130,7 +149,10 @@ def test_forged_pickles_run_nothing(what):
     assert not CALLED
 
 
-@pytest.mark.parametrize("content", [b"", b"abc", b"\x80\x05.", b"N.", b"(lp0\n.", b"\x80\x05]\x94" + b"a" * 50, pickle.dumps({}), pickle.dumps([1])])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"abc", b"\x80\x05.", b"N.", b"(lp0\n.", b"\x80\x05]\x94" + b"a" * 50, pickle.dumps({}), pickle.dumps([1])],
+)
 def test_other_content_with_a_digest_is_refused(content):
     with pytest.raises(ValueError, match="not a compiled program"):
         deserialize_and_load(signed(content), gradix.tree.structure(1), gradix.tree.structure(1))
@@ -143,7 +165,7 @@ def test_damaged_bytes_are_refused(count):
     for i in range(count):
         b = bytearray(blob)
         if i % 4 == 0:
-            del b[rng.integers(len(b)):]
+            del b[rng.integers(len(b)) :]
         else:
             at = rng.integers(200 if i % 2 else len(b))
             b[at] ^= int(rng.integers(1, 256))
@@ -151,8 +173,22 @@ def test_damaged_bytes_are_refused(count):
             deserialize_and_load(bytes(b), *trees)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int4", "uint8", "int64", "float16", "bfloat16", "float8_e4m3fn", "float32", "float64", "complex64",
-                                   "complex128"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "bool",
+        "int4",
+        "uint8",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float8_e4m3fn",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ],
+)
 def test_every_kind_of_array_may_be_captured(dtype):
     with gradix.enable_x64(True):
         table = jnp.ones(500, dtype)

@@ -1,4 +1,5 @@
 """Checkpoints in TensorStore's formats: where they lie, what is read back, and writing while the program goes on."""
+
 import json
 
 import numpy as np
@@ -13,8 +14,10 @@ def test_where_an_array_is_kept():
     assert s.get_tensorstore_spec("/a/b/w")["kvstore"] == {"driver": "file", "path": "/a/b/w"}
     assert s.get_tensorstore_spec("gs://bucket/b/w")["kvstore"] == {"driver": "gcs", "bucket": "bucket", "path": "b/w"}
     kept = s.get_tensorstore_spec("/a/b/w", ocdbt=True, process_idx=2, driver="zarr3")
-    assert kept == {"driver": "zarr3", "kvstore": {"driver": "ocdbt", "path": "w",
-                                                   "base": {"driver": "file", "path": "/a/b/process_2"}}}
+    assert kept == {
+        "driver": "zarr3",
+        "kvstore": {"driver": "ocdbt", "path": "w", "base": {"driver": "file", "path": "/a/b/process_2"}},
+    }
     described = s.get_tensorstore_spec("/w", arr=jnp.ones((2, 0), "int8"))
     assert described["metadata"]["chunks"] == [2, 1]
     with pytest.raises(ValueError, match="should be absolute. Got b"):

@@ -1,4 +1,5 @@
 """Attributes on operations, through transformations and control flow, to the compiled program."""
+
 import re
 
 import pytest
@@ -26,21 +27,26 @@ def test_what_is_recorded_inside_has_attributes():
             with set_xla_metadata(n=None, **{"odd-name": 'a "b"'}):
                 y = jnp.tanh(y)
         return jnp.cos(y)
+
     got = tagged(f, 1.0)
-    assert got == {"sine": {'key = "v", n = "3", flag = "true"'}, "tanh": {'key = "v", flag = "true", "odd-name" = "a \\22b\\22"'}}
+    assert got == {
+        "sine": {'key = "v", n = "3", flag = "true"'},
+        "tanh": {'key = "v", flag = "true", "odd-name" = "a \\22b\\22"'},
+    }
     assert 'key="v"' in gradix.jit(f).lower(1.0).compile().as_text()
     assert tagged(set_xla_metadata(a="b")(jnp.log), 1.0) == {"log": {'a = "b"'}}
 
 
 def test_loops_branches_and_calls_inside_have_them():
     inner = gradix.jit(lambda x: jnp.log(x))
-    inner(2.0)                                          # traced before, without
+    inner(2.0)  # traced before, without
 
     def f(x):
         with set_xla_metadata(key="v"):
             y = lax.while_loop(lambda c: c.sum() < 10, lambda c: jnp.exp(c), x)
             y = lax.cond(y.sum() > 0, jnp.sinh, jnp.cosh, y)
             return inner(jnp.cumsum(y))
+
     got = tagged(f, jnp.ones(3))
     assert {"exponential", "compare", "region", "log"} <= set(got) and all(v == {'key = "v"'} for v in got.values())
     gradix.jit(f).lower(jnp.ones(3)).compile()
@@ -60,6 +66,7 @@ def test_derivatives_and_mapped_functions_have_them():
     def f(x):
         with set_xla_metadata(key="v"):
             return (jnp.sin(x) * x).sum()
+
     for g in (gradix.grad(f), gradix.vmap(f), gradix.jit(gradix.grad(gradix.jit(f)))):
         assert {"sine", "multiply"} <= set(tagged(g, jnp.ones(3)))
 
@@ -68,6 +75,7 @@ def test_a_value_tags_the_operation_that_gives_it():
     def f(x):
         y = set_xla_metadata({"a": jnp.sin(x), "b": x}, tag="s")
         return y["a"] * 2 + y["b"], set_xla_metadata(lax.top_k(x, 2), tag="t")
+
     assert tagged(f, jnp.ones(3)) == {"sine": {'tag = "s"'}, "top_k": {'tag = "t"'}}
     x = jnp.arange(3.0)
     assert (gradix.vmap(gradix.grad(lambda x: set_xla_metadata(jnp.sin(x) * 2, a=1)))(x) == 2 * jnp.cos(x)).all()
@@ -78,6 +86,7 @@ def test_other_frontend_attributes_stay():
     def f(x):
         with set_xla_metadata(key="v"):
             return lax.fori_loop(0, 5, lambda i, c: jnp.sin(c), x) + gradix.random.normal(gradix.random.key(0), (3,))
+
     text = gradix.jit(f).lower(jnp.ones(3)).compile().as_text()
     assert 'key="v"' in text
 

@@ -1,4 +1,5 @@
 """What the tests of exported programs share."""
+
 import numpy as np
 
 import gradix
@@ -21,8 +22,12 @@ def specs_of(shapes, jax=gradix, exporter=export):
 def arrays_of(shapes, sizes: dict, seed: int = 0) -> list:
     rng = np.random.default_rng(seed)
     scope = export.SymbolicScope()
-    return [rng.normal(size=[d.evaluate(sizes) if type(d) is SymbolicDim else d for d in export.symbolic_shape(s, scope=scope)])
-            .astype(np.float32) for s in shapes]
+    return [
+        rng.normal(
+            size=[d.evaluate(sizes) if type(d) is SymbolicDim else d for d in export.symbolic_shape(s, scope=scope)]
+        ).astype(np.float32)
+        for s in shapes
+    ]
 
 
 def numbers(x) -> np.ndarray:

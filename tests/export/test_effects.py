@@ -1,4 +1,5 @@
 """Exported programs with effects: seen as they happen, by a function of this process that the runtime calls."""
+
 import ctypes
 import importlib.util
 
@@ -92,7 +93,10 @@ def in_no_order(x):
 def test_mains_take_and_give_tokens():
     e = exported_of(in_order, SCALAR)
     assert e.ordered_effects == (ordered_io_effect,) and e.unordered_effects == ()
-    assert "(%arg0: !stablehlo.token {jax.token = true}, %arg1: tensor<f32>) -> (!stablehlo.token {jax.token = true}, tensor<f32>)" in e.mlir_module()
+    assert (
+        "(%arg0: !stablehlo.token {jax.token = true}, %arg1: tensor<f32>) -> (!stablehlo.token {jax.token = true}, tensor<f32>)"
+        in e.mlir_module()
+    )
     again = read(e)
     assert again.ordered_effects == e.ordered_effects
     for f in (e.call, again.call, gradix.jit(again.call)):
@@ -107,6 +111,7 @@ def test_the_order_holds_through_calls_of_calls():
     def program(x):
         y = lax.scan(lambda c, _: (second.call(c) * 0 + c + 1, None), x, None, length=2)[0]
         return lax.cond(y > 0, first.call, lambda t: t, y)
+
     once = lambda x: [x + 1, x + 2, 2 * x + 1, 2 * x + 2, 100 * x]
     assert seen(gradix.jit(program), np.float32(1)) == [*once(1), *once(2), 4.0, 5.0]
 
@@ -114,12 +119,17 @@ def test_the_order_holds_through_calls_of_calls():
 def test_tokens_come_after_platform_and_dimensions():
     k, n = export.symbolic_shape("k, n")
     f = lambda k, x, t: (jnp.zeros(k) + x.sum() + t, note(t, ordered_io_effect))
-    e = export.export(gradix.jit(f, static_argnums=0), disabled_checks=ALLOWED, platforms=("tpu", "cpu"))(k, S((n,), np.float32), SCALAR)
-    main = e.mlir_module()[e.mlir_module().index("@main"):].splitlines()[0]
+    e = export.export(gradix.jit(f, static_argnums=0), disabled_checks=ALLOWED, platforms=("tpu", "cpu"))(
+        k, S((n,), np.float32), SCALAR
+    )
+    main = e.mlir_module()[e.mlir_module().index("@main") :].splitlines()[0]
     assert main.index("_platform_index") < main.index('"k"') < main.index("jax.token") < main.index("tensor<?xf32>")
     for loaded in (e, read(e)):
         got = loaded.bind_dims(k=2).call(np.ones(3, "f4"), np.float32(5))
-        assert got[0].tolist() == [8.0, 8.0] and seen(loaded.bind_dims(k=2).call, np.ones(3, "f4"), np.float32(5))[-1] == 5.0
+        assert (
+            got[0].tolist() == [8.0, 8.0]
+            and seen(loaded.bind_dims(k=2).call, np.ones(3, "f4"), np.float32(5))[-1] == 5.0
+        )
 
 
 def test_a_call_with_effects_is_never_dead_code():
@@ -129,10 +139,17 @@ def test_a_call_with_effects_is_never_dead_code():
     assert twice.unordered_effects == (io_effect,) and twice.ordered_effects == ()
     unused = lambda f: lambda x: (f(x), x - 1)[1]
     for f in (once.call, twice.call):
-        for program in (unused(f), unused(unused(f)), unused(gradix.jit(f)), unused(lambda x: (f(x), f(x))[0] * 0),
-                        lambda x: lax.scan(lambda c, _: (unused(f)(c), None), x + 1, None, length=1)[0],
-                        lambda x: lax.cond(x > 0, unused(f), lambda t: t, x), unused(lambda x: lax.fori_loop(0, 1, lambda i, c: f(c), x)),
-                        unused(gradix.checkpoint(f)), lambda x: gradix.grad(unused(f))(x)):
+        for program in (
+            unused(f),
+            unused(unused(f)),
+            unused(gradix.jit(f)),
+            unused(lambda x: (f(x), f(x))[0] * 0),
+            lambda x: lax.scan(lambda c, _: (unused(f)(c), None), x + 1, None, length=1)[0],
+            lambda x: lax.cond(x > 0, unused(f), lambda t: t, x),
+            unused(lambda x: lax.fori_loop(0, 1, lambda i, c: f(c), x)),
+            unused(gradix.checkpoint(f)),
+            lambda x: gradix.grad(unused(f))(x),
+        ):
             numbers = seen(gradix.jit(program), np.float32(2))
             assert numbers and set(numbers) <= {2.0, 3.0}
     assert seen(gradix.jit(lambda x: (once.call(x), once.call(x))), np.float32(2)) == [2.0, 2.0]
@@ -157,13 +174,22 @@ def test_effects_of_others_keep_their_names():
     again = read(read(e))
     assert again.unordered_effects == read(e).unordered_effects and str(again.unordered_effects[0]) == str(Own)
     assert again.unordered_effects[0] in gradix.make_jaxpr(again.call)(np.float32(1)).effects
-    assert read(export.export(gradix.jit(lambda x: (lax.dce_sink(x), x)[1]))(SCALAR)).unordered_effects == (SinkEffect(),)
+    assert read(export.export(gradix.jit(lambda x: (lax.dce_sink(x), x)[1]))(SCALAR)).unordered_effects == (
+        SinkEffect(),
+    )
 
 
-@pytest.mark.parametrize("effectful", [
-    lambda x: gradix.debug.print("{}", x), lambda x: gradix.debug.print("{}", x, ordered=True),
-    lambda x: gradix.pure_callback(np.sin, x, x), lambda x: gradix.experimental.io_callback(np.sin, x, x),
-    lambda x: gradix.experimental.io_callback(np.sin, x, x, ordered=True), lambda x: gradix.debug.callback(print, x)])
+@pytest.mark.parametrize(
+    "effectful",
+    [
+        lambda x: gradix.debug.print("{}", x),
+        lambda x: gradix.debug.print("{}", x, ordered=True),
+        lambda x: gradix.pure_callback(np.sin, x, x),
+        lambda x: gradix.experimental.io_callback(np.sin, x, x),
+        lambda x: gradix.experimental.io_callback(np.sin, x, x, ordered=True),
+        lambda x: gradix.debug.callback(print, x),
+    ],
+)
 def test_callbacks_stay_in_their_process(effectful):
     with pytest.raises(NotImplementedError, match="host_callbacks.*Remove these calls"):
         export.export(gradix.jit(lambda x: (effectful(x), x)[1] if effectful(x) is None else effectful(x)))(SCALAR)
@@ -174,15 +200,27 @@ def test_callbacks_stay_in_their_process(effectful):
 def test_files_with_effects_go_to_the_reference_implementation():
     import jax
     from jax import export as peer
+
     for f, order in ((in_order, [4.0, 5.0]), (in_no_order, [3.0])):
         e = exported_of(f, SCALAR)
         theirs = peer.deserialize(e.serialize())
         assert seen(theirs.call, np.float32(3)) == order
-        assert (len(theirs.ordered_effects), len(theirs.unordered_effects)) == (len(e.ordered_effects), len(e.unordered_effects))
-        assert seen(jax.jit(lambda x, t=theirs: (t.call(x), t.call(x + 1))[1]), np.float32(3)) == [*order, *[n + 1 for n in order]]
+        assert (len(theirs.ordered_effects), len(theirs.unordered_effects)) == (
+            len(e.ordered_effects),
+            len(e.unordered_effects),
+        )
+        assert seen(jax.jit(lambda x, t=theirs: (t.call(x), t.call(x + 1))[1]), np.float32(3)) == [
+            *order,
+            *[n + 1 for n in order],
+        ]
     sink = export.export(gradix.jit(lambda x: (lax.dce_sink(x), x)[1]))(SCALAR)
     assert [type(x).__name__ for x in peer.deserialize(sink.serialize()).unordered_effects] == ["NoDCEEffect"]
-    side = peer.export(jax.jit(lambda x: (jax.ffi.ffi_call("other", x, has_side_effect=True)(x), x)[1]),
-                       disabled_checks=[peer.DisabledSafetyCheck.custom_call("other")])(np.float32(0))
+    side = peer.export(
+        jax.jit(lambda x: (jax.ffi.ffi_call("other", x, has_side_effect=True)(x), x)[1]),
+        disabled_checks=[peer.DisabledSafetyCheck.custom_call("other")],
+    )(np.float32(0))
     ours = export.deserialize(side.serialize())
-    assert "FfiEffect" in str(ours.unordered_effects) and peer.deserialize(ours.serialize()).unordered_effects == side.unordered_effects
+    assert (
+        "FfiEffect" in str(ours.unordered_effects)
+        and peer.deserialize(ours.serialize()).unordered_effects == side.unordered_effects
+    )

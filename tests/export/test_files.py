@@ -1,4 +1,5 @@
 """Files of exported programs: written, read, damaged, and read by a process that never traces."""
+
 import collections
 import random
 import subprocess
@@ -23,21 +24,34 @@ class Box:
 
 
 gradix.tree_util.register_pytree_node(Box, lambda b: ((b.value,), b.label), lambda label, xs: Box(xs[0], label))
-export.register_pytree_node_serialization(Box, serialized_name="tests.Box", serialize_auxdata=str.encode, deserialize_auxdata=bytes.decode)
+export.register_pytree_node_serialization(
+    Box, serialized_name="tests.Box", serialize_auxdata=str.encode, deserialize_auxdata=bytes.decode
+)
 
 
 def model():
     spec = gradix.ShapeDtypeStruct(export.symbolic_shape("n, 3", constraints=["n <= 50"]), jnp.float32)
-    return export.export(gradix.jit(lambda p, x: Pair(jnp.tanh(x @ p["w"]), [x.shape[0], None])))({"w": jnp.ones((3, 2))}, spec)
+    return export.export(gradix.jit(lambda p, x: Pair(jnp.tanh(x @ p["w"]), [x.shape[0], None])))(
+        {"w": jnp.ones((3, 2))}, spec
+    )
 
 
 def test_a_file_is_the_program():
     e = model()
     again = export.deserialize(e.serialize(vjp_order=1))
-    for name in ("fun_name", "in_tree", "out_tree", "platforms", "calling_convention_version", "module_kept_var_idx",
-                 "uses_global_constants"):
+    for name in (
+        "fun_name",
+        "in_tree",
+        "out_tree",
+        "platforms",
+        "calling_convention_version",
+        "module_kept_var_idx",
+        "uses_global_constants",
+    ):
         assert getattr(again, name) == getattr(e, name)
-    assert list(map(str, again.in_avals)) == list(map(str, e.in_avals)) and [t for t, _ in again.scope.constraints] == ["n <= 50"]
+    assert list(map(str, again.in_avals)) == list(map(str, e.in_avals)) and [t for t, _ in again.scope.constraints] == [
+        "n <= 50"
+    ]
     x = np.linspace(-1, 1, 6, dtype="f4").reshape(2, 3)
     out = again.call({"w": jnp.ones((3, 2))}, x)
     assert type(out) is Pair and out.y[0] == 2 and out.y[1] is None
@@ -61,7 +75,9 @@ def test_wrong_registrations_are_refused():
     with pytest.raises(ValueError, match="not a named tuple"):
         export.register_namedtuple_serialization(Box, serialized_name="tests.Box2")
     with pytest.raises(ValueError, match="not a pytree node"):
-        export.register_pytree_node_serialization(int, serialized_name="i", serialize_auxdata=str.encode, deserialize_auxdata=bytes.decode)
+        export.register_pytree_node_serialization(
+            int, serialized_name="i", serialize_auxdata=str.encode, deserialize_auxdata=bytes.decode
+        )
     unknown = collections.namedtuple("Unknown", "x")
     with pytest.raises(ValueError, match="unregistered type"):
         export.export(gradix.jit(lambda p: unknown(p)))(1.0).serialize()
@@ -69,8 +85,10 @@ def test_wrong_registrations_are_refused():
         export.export(gradix.jit(lambda p: {1: p}))(1.0).serialize()
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "int64", "float16", "bfloat16", "complex64", "float8_e4m3fn", "int4",
-                                   "float8_e8m0fnu"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "uint64", "int64", "float16", "bfloat16", "complex64", "float8_e4m3fn", "int4", "float8_e8m0fnu"],
+)
 def test_dtypes_have_numbers(dtype):
     with gradix.enable_x64(True):
         x = jnp.zeros((2,), dtype)
@@ -81,13 +99,13 @@ def test_dtypes_have_numbers(dtype):
 def mutated(blob: bytes, rng) -> bytes:
     b, kind = bytearray(blob), rng.random()
     if kind < 0.2:
-        return bytes(b[:rng.randrange(len(b))])
+        return bytes(b[: rng.randrange(len(b))])
     if kind < 0.8:
         for _ in range(rng.choice([1, 1, 2, 8])):
             b[rng.randrange(len(b))] = rng.randrange(256)
         return bytes(b)
     at = rng.randrange(len(b))
-    b[at:at + rng.randrange(20)] = rng.randbytes(rng.randrange(20))
+    b[at : at + rng.randrange(20)] = rng.randbytes(rng.randrange(20))
     return bytes(b)
 
 
@@ -100,8 +118,15 @@ def check_damage(count: int, seed: int) -> None:
             read = export.deserialize(mutated(blob, rng))
         except ValueError:
             continue
-        assert read.mlir_module_serialized == e.mlir_module_serialized and list(map(str, read.in_avals)) == list(map(str, e.in_avals))
-        assert (read.fun_name, read.in_tree, read.out_tree, read.platforms) == (e.fun_name, e.in_tree, e.out_tree, e.platforms)
+        assert read.mlir_module_serialized == e.mlir_module_serialized and list(map(str, read.in_avals)) == list(
+            map(str, e.in_avals)
+        )
+        assert (read.fun_name, read.in_tree, read.out_tree, read.platforms) == (
+            e.fun_name,
+            e.in_tree,
+            e.out_tree,
+            e.platforms,
+        )
 
 
 def test_damaged_files_are_refused():
@@ -120,9 +145,9 @@ def test_a_damaged_program_of_other_origin_is_refused(capfd):
     table = wire.Table.root(bytes(blob))
     module = bytearray(table.bytes(13))
     at = bytes(blob).index(bytes(module))
-    blob[at + len(module) // 2: at + len(module) // 2 + 40] = b"\xff" * 40
+    blob[at + len(module) // 2 : at + len(module) // 2 + 40] = b"\xff" * 40
     slot = table.fields + 4 + 2 * 41
-    blob[slot:slot + 2] = b"\0\0"                           # the digest is left out
+    blob[slot : slot + 2] = b"\0\0"  # the digest is left out
     read = export.deserialize(blob)
     with pytest.raises(ValueError, match="damaged"):
         read.mlir_module()
@@ -134,9 +159,21 @@ def test_other_bytes_are_refused(blob):
         export.deserialize(blob)
 
 
-HOSTILE = (("n^99999999", ()), ("(n+m+k+1)^60", ()), ("(a+b+c+d+e+f+g+h)^12", ()), ("(" * 5000 + "n" + ")" * 5000, ()),
-           ("n" + "+n" * 100_000, ()), ("max(" * 500 + "n" + ",1)" * 500, ()), ("-" * 100_000 + "n", ()), ("9" * 5000, ()),
-           ("2^99999999999", ()), ("10^200^200", ()), ("floordiv(n,0)", ()), ("n", ("n^99999 >= 3",)), ("n", ("n >= 1 + 9^9^9^9",)))
+HOSTILE = (
+    ("n^99999999", ()),
+    ("(n+m+k+1)^60", ()),
+    ("(a+b+c+d+e+f+g+h)^12", ()),
+    ("(" * 5000 + "n" + ")" * 5000, ()),
+    ("n" + "+n" * 100_000, ()),
+    ("max(" * 500 + "n" + ",1)" * 500, ()),
+    ("-" * 100_000 + "n", ()),
+    ("9" * 5000, ()),
+    ("2^99999999999", ()),
+    ("10^200^200", ()),
+    ("floordiv(n,0)", ()),
+    ("n", ("n^99999 >= 3",)),
+    ("n", ("n >= 1 + 9^9^9^9",)),
+)
 
 
 @pytest.mark.parametrize(("dimension", "constraints"), HOSTILE, ids=[f"{d[:20]} {c}" for d, c in HOSTILE])
@@ -169,10 +206,14 @@ def test_what_is_no_bytes_is_refused():
 
 
 def test_a_process_that_never_traces_runs_it(tmp_path):
-    e = export.export(gradix.jit(lambda x: jnp.sin(x).sum()))(gradix.ShapeDtypeStruct(export.symbolic_shape("n"), jnp.float32))
+    e = export.export(gradix.jit(lambda x: jnp.sin(x).sum()))(
+        gradix.ShapeDtypeStruct(export.symbolic_shape("n"), jnp.float32)
+    )
     path = tmp_path / "model.bin"
     path.write_bytes(e.serialize())
-    code = ("import sys, numpy as np; from gradix import export; f = export.deserialize(open(sys.argv[1], 'rb').read()); "
-            "print([round(float(f.call(np.ones(n, 'f4'))), 4) for n in (1, 2)])")
+    code = (
+        "import sys, numpy as np; from gradix import export; f = export.deserialize(open(sys.argv[1], 'rb').read()); "
+        "print([round(float(f.call(np.ones(n, 'f4'))), 4) for n in (1, 2)])"
+    )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[0.8415, 1.6829]"

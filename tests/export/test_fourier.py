@@ -1,4 +1,5 @@
 """Fourier transforms, and what is made of them, over axes of symbolic size: the results of the plain functions."""
+
 import numpy as np
 import pytest
 
@@ -15,7 +16,10 @@ REAL = (
     ("(jax.vmap(jnp.fft.fft)(x), jax.jvp(jnp.fft.ifft, (x + 0j,), (y + 0j,))[1])", ("a, b", "a, b")),
 )
 LESS_COMMON = (
-    ("(jnp.fft.fft(x, n=2 * x.shape[0]), jnp.fft.fft(x, n=x.shape[0] // 2 + 1, norm='ortho'), jnp.fft.rfft(x, n=16))", ("a",)),
+    (
+        "(jnp.fft.fft(x, n=2 * x.shape[0]), jnp.fft.fft(x, n=x.shape[0] // 2 + 1, norm='ortho'), jnp.fft.rfft(x, n=16))",
+        ("a",),
+    ),
     ("(jnp.fft.fftn(x), jnp.fft.ifftn(x, norm='forward'), jnp.fft.fft(x, axis=1))", ("a, b, 2, c",)),
     ("(jnp.fft.hfft(x + 0j, n=2 * x.shape[0]), jnp.fft.irfft2(y + 0j, s=(y.shape[0], 2 * y.shape[1])))", ("a", "a, b")),
     ("(jax.scipy.fft.dctn(x, norm='ortho'), jax.scipy.fft.idctn(x))", ("a, b",)),
@@ -43,10 +47,14 @@ def test_transforms_of_open_axes_at_all_sizes(text, shapes):
     check(text, shapes, SIZES)
 
 
-@pytest.mark.parametrize("n", [5, pytest.param(1024, marks=pytest.mark.slow), pytest.param(100_003, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n", [5, pytest.param(1024, marks=pytest.mark.slow), pytest.param(100_003, marks=pytest.mark.slow)]
+)
 def test_long_transforms_are_exact_to_rounding(n):
     """The chirp's phases are whole numbers modulo 2n, so that long transforms lose no digits."""
-    exported = export.export(gradix.jit(jnp.fft.fft))(gradix.ShapeDtypeStruct(export.symbolic_shape("n"), jnp.complex64))
+    exported = export.export(gradix.jit(jnp.fft.fft))(
+        gradix.ShapeDtypeStruct(export.symbolic_shape("n"), jnp.complex64)
+    )
     x = np.exp(1j * np.arange(n) ** 2).astype("c8")
     want = np.fft.fft(x.astype("c16"))
     assert np.abs(exported.call(x) - want).max() < 2e-6 * np.abs(want).max()

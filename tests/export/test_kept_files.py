@@ -1,4 +1,5 @@
 """Files that earlier versions of this library, and several of JAX, wrote: they are read, called and differentiated as on their day."""
+
 import random
 import subprocess
 import sys
@@ -17,7 +18,9 @@ FILES = sorted(FOLDER.glob("*/*.bin"))
 
 
 def test_there_are_files_of_several_versions():
-    assert len({f.parent.name for f in FILES}) >= 5 and len(FILES) >= 23 and sum(f.stat().st_size for f in FILES) < 1 << 18
+    assert (
+        len({f.parent.name for f in FILES}) >= 5 and len(FILES) >= 23 and sum(f.stat().st_size for f in FILES) < 1 << 18
+    )
 
 
 @pytest.mark.x32
@@ -36,12 +39,18 @@ def test_kept_files_are_what_they_were(file):
         e = e.vjp()
     assert not e.has_vjp()
     if order:
+
         def total(call):
-            return lambda *args: sum([jnp.sum(jnp.sin(t)) for t in gradix.tree.leaves(call(*args)) if t.dtype == "float32"])
+            return lambda *args: sum(
+                [jnp.sum(jnp.sin(t)) for t in gradix.tree.leaves(call(*args)) if t.dtype == "float32"]
+            )
+
         for read in (export.deserialize(file.read_bytes()), again):
             assert_same(gradix.grad(total(read.call))(*args), gradix.grad(total(plain))(*args))
             if order > 1:
-                assert_same(gradix.jacrev(gradix.grad(total(read.call)))(*args), gradix.jacrev(gradix.grad(total(plain)))(*args))
+                assert_same(
+                    gradix.jacrev(gradix.grad(total(read.call)))(*args), gradix.jacrev(gradix.grad(total(plain)))(*args)
+                )
 
 
 def test_constraints_of_kept_files_are_checked():

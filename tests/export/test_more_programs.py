@@ -1,4 +1,5 @@
 """Sizes that are variables where functions take numbers, and operations with forms of their own for them."""
+
 import numpy as np
 import pytest
 
@@ -9,15 +10,35 @@ from tests.export.common import SIZES, arrays_of, assert_same, function_of, spec
 
 PROGRAMS = (
     ("(jnp.tile(x, x.shape[0]), jnp.tile(x, (x.shape[0], 2)), jnp.tile(x[0], (2, x.shape[0] + 1)))", ("a, 3",)),
-    ("(jnp.repeat(x, x.shape[0], axis=1), jnp.repeat(x, x.shape[0] + 1, axis=0), jnp.repeat(x, x.shape[0]))", ("a, 3",)),
-    ("(jnp.pad(x, ((0, x.shape[0]), (1, 0))), jnp.pad(x, (x.shape[0], 2), constant_values=3.), jnp.pad(x, x.shape[0], mode='edge'))", ("a, 3",)),
+    (
+        "(jnp.repeat(x, x.shape[0], axis=1), jnp.repeat(x, x.shape[0] + 1, axis=0), jnp.repeat(x, x.shape[0]))",
+        ("a, 3",),
+    ),
+    (
+        "(jnp.pad(x, ((0, x.shape[0]), (1, 0))), jnp.pad(x, (x.shape[0], 2), constant_values=3.), jnp.pad(x, x.shape[0], mode='edge'))",
+        ("a, 3",),
+    ),
     ("jnp.pad(x, ((x.shape[0], 1), (0, 0)), mode='wrap')", ("a, 3",)),
-    ("(jax.ops.segment_sum(x, jnp.argsort(x[:, 0]), num_segments=x.shape[0]), jax.ops.segment_max(x, jnp.zeros(x.shape[0], int), num_segments=x.shape[0] * 2))",
-     ("a, 3",)),
-    ("(jnp.packbits(x > 0), jnp.packbits(x > 0, axis=0, bitorder='little'), jnp.unpackbits(jnp.packbits(x[:, 0] > 0))[:x.shape[0]])", ("a, 3",)),
-    ("(jnp.tril_indices(x.shape[0]), jnp.triu_indices(x.shape[0]), jnp.tril_indices_from(x, -1), jnp.triu_indices_from(x, 1))", ("a, a",)),
-    ("(jnp.tril_indices(x.shape[0], 1, 4), jnp.triu_indices(x.shape[0], -2, 3), jnp.tril_indices(3, 0, x.shape[0]), jnp.triu_indices(5, 2, x.shape[0]))", ("a",)),
-    ("lax.rng_bit_generator(jnp.arange(4, dtype='uint32'), (x.shape[0], 3), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)", ("a",)),
+    (
+        "(jax.ops.segment_sum(x, jnp.argsort(x[:, 0]), num_segments=x.shape[0]), jax.ops.segment_max(x, jnp.zeros(x.shape[0], int), num_segments=x.shape[0] * 2))",
+        ("a, 3",),
+    ),
+    (
+        "(jnp.packbits(x > 0), jnp.packbits(x > 0, axis=0, bitorder='little'), jnp.unpackbits(jnp.packbits(x[:, 0] > 0))[:x.shape[0]])",
+        ("a, 3",),
+    ),
+    (
+        "(jnp.tril_indices(x.shape[0]), jnp.triu_indices(x.shape[0]), jnp.tril_indices_from(x, -1), jnp.triu_indices_from(x, 1))",
+        ("a, a",),
+    ),
+    (
+        "(jnp.tril_indices(x.shape[0], 1, 4), jnp.triu_indices(x.shape[0], -2, 3), jnp.tril_indices(3, 0, x.shape[0]), jnp.triu_indices(5, 2, x.shape[0]))",
+        ("a",),
+    ),
+    (
+        "lax.rng_bit_generator(jnp.arange(4, dtype='uint32'), (x.shape[0], 3), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)",
+        ("a",),
+    ),
     ("jax.random.normal(jax.random.key(3, impl='rbg'), (x.shape[0], 2))", ("a",)),
     ("[jnp.abs(t) for t in jnp.linalg.svd(x, full_matrices=False)]", ("a, 3",)),
     ("(jnp.linalg.svd(x, compute_uv=False), jnp.linalg.svdvals(x.T))", ("a, 3",)),
@@ -26,8 +47,14 @@ PROGRAMS = (
     ("jax.grad(lambda x: (lax.reduce_window(x, 0., lax.add, (3, 1), (3, 1), 'SAME') ** 2).sum())(x)", ("a, 3",)),
     ("lax.reduce_window(x, 1., lax.mul, (2, 2), (2, 2), 'SAME', base_dilation=(2, 1))", ("a, 3",)),
     ("jax.vmap(lambda r: lax.reduce_window(r, 0., lax.add, (2,), (2,), 'SAME'))(x)", ("a, b",)),
-    ("(jax.scipy.linalg.pascal(x.shape[0]), jax.scipy.linalg.pascal(x.shape[0], 'lower'), jax.scipy.linalg.pascal(x.shape[0], 'upper'))", ("a",)),
-    ("(jax.scipy.linalg.dft(x.shape[0]), jax.scipy.linalg.dft(x.shape[0], 'sqrtn'), jax.scipy.linalg.dft(x.shape[0], 'n'))", ("a",)),
+    (
+        "(jax.scipy.linalg.pascal(x.shape[0]), jax.scipy.linalg.pascal(x.shape[0], 'lower'), jax.scipy.linalg.pascal(x.shape[0], 'upper'))",
+        ("a",),
+    ),
+    (
+        "(jax.scipy.linalg.dft(x.shape[0]), jax.scipy.linalg.dft(x.shape[0], 'sqrtn'), jax.scipy.linalg.dft(x.shape[0], 'n'))",
+        ("a",),
+    ),
     ("jax.scipy.linalg.sqrtm(x @ x.T + 3 * jnp.eye(x.shape[0]))", ("a, 3",)),
     ("jax.scipy.linalg.solve_sylvester(x @ x.T + 3 * jnp.eye(x.shape[0]), 2 * jnp.eye(3), x)", ("a, 3",)),
     ("lax.scan(lambda c, _: (c * 0.5 + 1, c), x[0], None, length=x.shape[0] // 2 + 1)", ("a, 3",)),
@@ -48,10 +75,19 @@ def test_one_export_serves_all_sizes(text, shapes):
 
 
 def test_orders_of_contractions_weigh_open_sizes_as_large():
-    path = lambda n: gradix.eval_shape(lambda x, w: orders.append(jnp.einsum_path("ni,ij,jk,nk->n", x, w, w, x)[0]), *[
-        gradix.ShapeDtypeStruct(s, "float32") for s in ((n, 9), (9, 9))])
+    path = lambda n: gradix.eval_shape(
+        lambda x, w: orders.append(jnp.einsum_path("ni,ij,jk,nk->n", x, w, w, x)[0]),
+        *[gradix.ShapeDtypeStruct(s, "float32") for s in ((n, 9), (9, 9))],
+    )
     orders: list = []
-    for n in (100, *export.symbolic_shape("n"), *export.symbolic_shape("n", constraints=["n >= 1000"]), 1000, *export.symbolic_shape("n", constraints=["n <= 2"]), 2):
+    for n in (
+        100,
+        *export.symbolic_shape("n"),
+        *export.symbolic_shape("n", constraints=["n >= 1000"]),
+        1000,
+        *export.symbolic_shape("n", constraints=["n <= 2"]),
+        2,
+    ):
         path(n)
     assert orders[0] == orders[1] and orders[2] == orders[3] and orders[4] == orders[5] != orders[0]
 
@@ -59,5 +95,7 @@ def test_orders_of_contractions_weigh_open_sizes_as_large():
 def test_scans_of_a_length_that_is_no_size_of_theirs_are_refused():
     a, b = export.symbolic_shape("a, b")
     with pytest.raises(ValueError, match="disagrees with leading axis sizes"):
-        gradix.eval_shape(lambda x: lax.scan(lambda c, r: (c, r), 0., x, length=b), gradix.ShapeDtypeStruct((a,), "float32"))
-    assert np.asarray(lax.scan(lambda c, _: (c + 1, c), 0., None, length=np.int64(3))[1]).tolist() == [0, 1, 2]
+        gradix.eval_shape(
+            lambda x: lax.scan(lambda c, r: (c, r), 0.0, x, length=b), gradix.ShapeDtypeStruct((a,), "float32")
+        )
+    assert np.asarray(lax.scan(lambda c, _: (c + 1, c), 0.0, None, length=np.int64(3))[1]).tolist() == [0, 1, 2]

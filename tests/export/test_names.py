@@ -1,4 +1,5 @@
 """Every name of the reference implementation's export module, with its parameters, fields and members, is here."""
+
 import importlib.util
 import json
 import subprocess
@@ -51,15 +52,21 @@ print(json.dumps(told))
 def told():
     if importlib.util.find_spec("jax") is None:
         pytest.skip("JAX is not installed")
-    run = lambda library: json.loads(subprocess.run([sys.executable, "-c", TOLD, library], check=True, capture_output=True, text=True).stdout)
+    run = lambda library: json.loads(
+        subprocess.run([sys.executable, "-c", TOLD, library], check=True, capture_output=True, text=True).stdout
+    )
     return run("jax"), run("gradix")
 
 
 def lacking(theirs: list, ours: list) -> list:
     """Parameters that are not there under their name, kind and default; ours may have more, with defaults."""
     have = {name: (kind, default) for name, kind, default in ours}
-    wrong = [p for p in theirs if p[0] not in have or have[p[0]][0] != p[1] or (have[p[0]][1] != p[2] and not have[p[0]][1])]
-    return wrong + [[n, d] for n, (_, d) in have.items() if n not in [p[0] for p in theirs] and not d and n not in ("values",)]
+    wrong = [
+        p for p in theirs if p[0] not in have or have[p[0]][0] != p[1] or (have[p[0]][1] != p[2] and not have[p[0]][1])
+    ]
+    return wrong + [
+        [n, d] for n, (_, d) in have.items() if n not in [p[0] for p in theirs] and not d and n not in ("values",)
+    ]
 
 
 @pytest.mark.parity
@@ -75,7 +82,11 @@ def test_all_names_are_here(told):
 def test_all_parameters_are_here(told):
     theirs, ours = told
     wrong = {n: lacking(p, ours["functions"][n]) for n, p in theirs["functions"].items()}
-    wrong |= {f"{c}.{n}": lacking(p, ours["members"][c].get(n, [])) for c, ms in theirs["members"].items() for n, p in ms.items()}
+    wrong |= {
+        f"{c}.{n}": lacking(p, ours["members"][c].get(n, []))
+        for c, ms in theirs["members"].items()
+        for n, p in ms.items()
+    }
     wrong["SymbolicScope"] = lacking(theirs["scope"], ours["scope"])
     assert {n: w for n, w in wrong.items() if w} == {}
 
@@ -83,4 +94,6 @@ def test_all_parameters_are_here(told):
 def test_the_module_itself_is_there_too():
     e = export.export(gradix.jit(lambda x: x * 2))(1.0)
     module = e.mlir_module(serialized=False)
-    assert str(module) == e.mlir_module() and [op.attributes["sym_name"].value for op in module.body.operations] == ["main"]
+    assert str(module) == e.mlir_module() and [op.attributes["sym_name"].value for op in module.body.operations] == [
+        "main"
+    ]

@@ -1,4 +1,5 @@
 """Files read by the reference implementation, and its files read here."""
+
 import importlib.util
 
 import numpy as np
@@ -10,15 +11,19 @@ from tests.export.common import SIZES, arrays_of, function_of, numbers, specs_of
 from tests.export.programs import PROGRAMS
 from tests.export.travelling import PROGRAMS as TRAVELLING
 
-pytestmark = [pytest.mark.parity, pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")]
+pytestmark = [
+    pytest.mark.parity,
+    pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed"),
+]
 
-SKIPPED = ("slogdet",)                  # named tuples of either library, which are not registered
+SKIPPED = ("slogdet",)  # named tuples of either library, which are not registered
 
 
 @pytest.fixture(scope="module")
 def peer():
     import jax
     from jax import export as jax_export, lax, numpy as jnp
+
     return {"jax": jax, "export": jax_export, "names": {"jax": jax, "jnp": jnp, "lax": lax}}
 
 
@@ -30,7 +35,7 @@ def both_ways(peer, text, shapes):
     try:
         theirs = their.export(jax.jit(function_of(text, len(shapes), peer["names"])))(*specs_of(shapes, jax, their))
     except Exception:
-        return                          # what it does not export is no file
+        return  # what it does not export is no file
     compare(export.deserialize(theirs.serialize()).call(*args), theirs.call(*args))
 
 
@@ -62,15 +67,25 @@ def gradients(peer, text, shapes):
     jax, their = peer["jax"], peer["export"]
     args = arrays_of(shapes, SIZES[0])
     ours = export.export(gradix.jit(function_of(text, len(shapes))))(*specs_of(shapes)).serialize(vjp_order=1)
-    theirs = their.export(jax.jit(function_of(text, len(shapes), peer["names"])))(*specs_of(shapes, jax, their)).serialize(vjp_order=1)
+    theirs = their.export(jax.jit(function_of(text, len(shapes), peer["names"])))(
+        *specs_of(shapes, jax, their)
+    ).serialize(vjp_order=1)
     where = tuple(range(len(args)))
 
     def of(lib, f):
         def total(*xs):
             results = [lib.numpy.asarray(t) for t in lib.tree.leaves(f(*xs))]
-            return sum([lib.numpy.abs(t).astype("float32").sum() for t in results if t.dtype in ("float32", "bfloat16", "complex64")],
-                       lib.numpy.float32(0))
+            return sum(
+                [
+                    lib.numpy.abs(t).astype("float32").sum()
+                    for t in results
+                    if t.dtype in ("float32", "bfloat16", "complex64")
+                ],
+                lib.numpy.float32(0),
+            )
+
         return lib.grad(total, where)(*args)
+
     want = of(jax, function_of(text, len(shapes), peer["names"]))
     for lib, read in ((jax, their), (gradix, export)):
         for blob in (ours, theirs):
@@ -116,7 +131,9 @@ def test_gradients_to_third_order_go_both_ways(peer):
 
 def test_keys_and_platforms_go_both_ways(peer):
     jax, their = peer["jax"], peer["export"]
-    ours = export.export(gradix.jit(lambda k: gradix.random.uniform(k, (3,))), platforms=("cpu", "tpu"))(gradix.random.key(0))
+    ours = export.export(gradix.jit(lambda k: gradix.random.uniform(k, (3,))), platforms=("cpu", "tpu"))(
+        gradix.random.key(0)
+    )
     theirs = their.export(jax.jit(lambda k: jax.random.uniform(k, (3,))), platforms=("cpu", "tpu"))(jax.random.key(0))
     want = jax.random.uniform(jax.random.key(5), (3,))
     np.testing.assert_array_equal(their.deserialize(ours.serialize()).call(jax.random.key(5)), want)
@@ -129,7 +146,9 @@ def ordered_files(peer):
     effects = pytest.importorskip("jax._src.effects")
     mlir = importlib.import_module("jax.interpreters.mlir")
     primitive = importlib.import_module("jax.extend.core").Primitive("ordered_identity")
-    kind = type("ExportedInOrder", (effects.Effect,), {"__eq__": lambda a, b: type(a) is type(b), "__hash__": lambda a: 1})
+    kind = type(
+        "ExportedInOrder", (effects.Effect,), {"__eq__": lambda a, b: type(a) is type(b), "__hash__": lambda a: 1}
+    )
     effect = kind()
     for known in (effects.lowerable_effects, effects.ordered_effects, effects.control_flow_allowed_effects):
         known.add_type(kind)
@@ -138,10 +157,11 @@ def ordered_files(peer):
     def lower(ctx, x):
         ctx.set_tokens_out(mlir.TokenSet({effect: ctx.tokens_in.get(effect)}))
         return [x]
+
     mlir.register_lowering(primitive, lower)
     jax, their = peer["jax"], peer["export"]
     exported = their.export(jax.jit(lambda x: jax.numpy.sin(primitive.bind(x))), platforms=("tpu", "cpu"))
-    n, = their.symbolic_shape("n")
+    (n,) = their.symbolic_shape("n")
     return [export.deserialize(exported(jax.ShapeDtypeStruct((d,), "float32")).serialize()) for d in (3, n)]
 
 
@@ -155,6 +175,7 @@ def test_files_with_ordered_effects_are_called_in_their_order(ordered_files):
         y = gradix.lax.scan(lambda c, _: (fixed.call(c), None), x, None, length=2)[0]
         z = gradix.lax.cond(y[1] > 0, gradix.jit(open_.call), lambda t: t, y)
         return fixed.call(z)
+
     want = np.sin(np.sin(np.sin(np.sin(x))))
     lowered = gradix.jit(program).lower(x)
     assert lowered.as_text().count("stablehlo.create_token") == 1
@@ -166,13 +187,13 @@ def test_files_with_ordered_effects_are_called_in_their_order(ordered_files):
 def test_callers_of_files_with_ordered_effects_are_exported_again(peer, ordered_files):
     """Their mains take and give the tokens, as those of the reference implementation, which calls and exports them in turn."""
     jax, their = peer["jax"], peer["export"]
-    n, = export.symbolic_shape("n")
+    (n,) = export.symbolic_shape("n")
     inner = ordered_files[1]
     again = export.export(gradix.jit(lambda x: inner.call(inner.call(x)) * 2))(gradix.ShapeDtypeStruct((n,), "f4"))
     assert again.ordered_effects == inner.ordered_effects and again.unordered_effects == ()
     theirs = their.deserialize(again.serialize())
     assert [str(type(x)) for x in theirs.ordered_effects] == [str(x) for x in inner.ordered_effects]
-    m, = their.symbolic_shape("m")
+    (m,) = their.symbolic_shape("m")
     outer = their.export(jax.jit(lambda x: theirs.call(x) + 1))(jax.ShapeDtypeStruct((m,), "f4"))
     back = export.deserialize(outer.serialize())
     assert back.ordered_effects == inner.ordered_effects

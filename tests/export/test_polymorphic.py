@@ -1,4 +1,5 @@
 """Programs traced once with symbolic shapes and called at several sizes: the results of the plain functions."""
+
 import pytest
 
 import gradix

@@ -1,4 +1,5 @@
 """Files hold portable operations and the stable functions of their platforms, and nothing of how the CPU is best asked."""
+
 import re
 
 import numpy as np
@@ -14,9 +15,15 @@ from tests.export.travelling import PROGRAMS as TRAVELLING
 S = gradix.ShapeDtypeStruct
 PLATFORMS = ("cpu", "cuda", "tpu")
 # what the rewrites for the CPU leave in a program, and what asks its compiler for something
-OVERLAY = re.compile(r"gradix|small_call|frontend_attributes|xla_cpu|xla_buffer|xla_ffi|__cpu|callback|mhlo\.(?!num_|sharding|backend_config)|tf\.aliasing")
+OVERLAY = re.compile(
+    r"gradix|small_call|frontend_attributes|xla_cpu|xla_buffer|xla_ffi|__cpu|callback|mhlo\.(?!num_|sharding|backend_config)|tf\.aliasing"
+)
 OPERATION = re.compile(r'(?:= |^\s+)"?(\w+)\.(\w+)')
-STABLE = {"cpu": r"lapack_\w+_ffi", "cuda": r"cusolver_\w+_ffi|cu_lu_pivots_to_permutation", "tpu": r"Qr|Eigh|LuDecomposition|ProductOfElementaryHouseholderReflectors"}
+STABLE = {
+    "cpu": r"lapack_\w+_ffi",
+    "cuda": r"cusolver_\w+_ffi|cu_lu_pivots_to_permutation",
+    "tpu": r"Qr|Eigh|LuDecomposition|ProductOfElementaryHouseholderReflectors",
+}
 EVERYWHERE = r"shape_assertion|stablehlo\.dynamic_\w+"
 
 
@@ -53,25 +60,41 @@ def test_all_files_are_portable(text, shapes):
 
 def test_what_is_rewritten_for_the_cpu_is_plain_in_files():
     """Programs that the CPU's table rewrites: their lowered text is not their file's."""
-    big = {"columns": (lambda x: x.sum(0), (64, 5000)), "sort": (lambda x: jnp.sort(x, axis=1), (64, 500)), "running": (lambda x: jnp.cumsum(x, 0), (500, 64)),
-           "products": (lambda x: jnp.einsum("bi,bj->bij", x, x).sum(0), (64, 32)), "windows": (lambda x: lax.reduce_window(x, 0., lax.add, (3, 3), (1, 1), "SAME"), (64, 64)),
-           "vectors": (lambda x: jnp.exp(jnp.sin(x)) + lax.erf(x), (64, 64)), "keys": (lambda x: gradix.random.normal(gradix.random.key(0), x.shape) + x, (64, 64)),
-           "convolution": (lambda x: lax.conv(x[None, None], jnp.ones((4, 1, 3, 3), "float32"), (1, 1), "SAME"), (64, 64)),
-           "loop": (lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sin(c) * 0.5, x), (4, 4)), "top": (lambda x: lax.top_k(x, 3), (64, 500))}
+    big = {
+        "columns": (lambda x: x.sum(0), (64, 5000)),
+        "sort": (lambda x: jnp.sort(x, axis=1), (64, 500)),
+        "running": (lambda x: jnp.cumsum(x, 0), (500, 64)),
+        "products": (lambda x: jnp.einsum("bi,bj->bij", x, x).sum(0), (64, 32)),
+        "windows": (lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 3), (1, 1), "SAME"), (64, 64)),
+        "vectors": (lambda x: jnp.exp(jnp.sin(x)) + lax.erf(x), (64, 64)),
+        "keys": (lambda x: gradix.random.normal(gradix.random.key(0), x.shape) + x, (64, 64)),
+        "convolution": (lambda x: lax.conv(x[None, None], jnp.ones((4, 1, 3, 3), "float32"), (1, 1), "SAME"), (64, 64)),
+        "loop": (lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sin(c) * 0.5, x), (4, 4)),
+        "top": (lambda x: lax.top_k(x, 3), (64, 500)),
+    }
     rewritten = 0
     for f, shape in big.values():
         spec = S(shape, "float32")
-        rewritten += bool(OVERLAY.search(gradix.jit(f).lower(spec).as_text())) or bool(gradix.jit(f).lower(spec)._module.facts.rewrites)
+        rewritten += bool(OVERLAY.search(gradix.jit(f).lower(spec).as_text())) or bool(
+            gradix.jit(f).lower(spec)._module.facts.rewrites
+        )
         for g in (f, gradix.grad(lambda x, f=f: sum(jnp.sum(t.astype("float32")) for t in gradix.tree.leaves(f(x))))):
             check_portable(export.export(gradix.jit(g), platforms=PLATFORMS)(spec).mlir_module(), PLATFORMS)
     assert rewritten >= 5
 
 
 def test_branches_of_platforms_are_in_their_programs_only():
-    f = gradix.jit(lambda x: lax.platform_dependent(x, cpu=jnp.linalg.inv, cuda=lambda x: x + 1, default=lambda x: x * 2))
+    f = gradix.jit(
+        lambda x: lax.platform_dependent(x, cpu=jnp.linalg.inv, cuda=lambda x: x + 1, default=lambda x: x * 2)
+    )
     x = S((3, 3), "float32")
     text = {p: export.export(f, platforms=(p,))(x).mlir_module() for p in PLATFORMS}
-    assert "lapack" in text["cpu"] and "add" in text["cuda"] and "multiply" in text["tpu"] and not any("lapack" in text[p] for p in ("cuda", "tpu"))
+    assert (
+        "lapack" in text["cpu"]
+        and "add" in text["cuda"]
+        and "multiply" in text["tpu"]
+        and not any("lapack" in text[p] for p in ("cuda", "tpu"))
+    )
     e = export.export(f, platforms=PLATFORMS)(x)
     a = jnp.eye(3, dtype="float32") * 2
     assert e.call(a).tolist() == (jnp.eye(3) / 2).tolist() == export.deserialize(e.serialize()).call(a).tolist()

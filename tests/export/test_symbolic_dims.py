@@ -1,4 +1,5 @@
 """Symbolic dimensions: arithmetic against integers, decisions against all values in small ranges, texts and errors."""
+
 import copy
 import itertools
 import operator
@@ -14,8 +15,17 @@ from gradix import export, lax
 from gradix._core.dimensions.expression import is_known_at_most, larger, smaller
 from gradix.errors import InconclusiveDimensionOperation
 
-CONSTRAINTS = ((), ("a >= 4",), ("a <= b",), ("a <= 6", "b >= 2"), ("mod(a, 2) == 0",), ("b <= 10", "c <= b"), ("a == b",),
-               ("a >= b + 1",), ("floordiv(a, 2) == c",))
+CONSTRAINTS = (
+    (),
+    ("a >= 4",),
+    ("a <= b",),
+    ("a <= 6", "b >= 2"),
+    ("mod(a, 2) == 0",),
+    ("b <= 10", "c <= b"),
+    ("a == b",),
+    ("a >= b + 1",),
+    ("floordiv(a, 2) == c",),
+)
 COMPARISONS = (operator.ge, operator.gt, operator.le, operator.lt)
 ENVIRONMENTS = [dict(zip("abc", v)) for v in itertools.product(range(1, 8), repeat=3)]
 
@@ -91,15 +101,35 @@ def test_many_decisions_hold_for_all_small_values(seed):
     assert asked > 5000
 
 
-@pytest.mark.parametrize(("expression", "text"), [
-    ("a*b + 2*a - 1", "a*b + 2*a - 1"), ("1 + a", "a + 1"), ("-a", "- a"), ("2 - a", "- a + 2"), ("b*a*b", "a*b^2"),
-    ("c*a + b*a + b", "a*c + a*b + b"), ("floordiv(a, 2)", "floordiv(a, 2)"), ("mod(-a, 2)", "mod(- a, 2)"),
-    ("floordiv(a*b + a, b + 1)", "a"), ("mod(6*a + 4, 3)", "1"), ("max(a, b)", "max(a, b)"), ("max(a, 1)", "a"), ("min(a, 1)", "1"),
-    ("floordiv(4*a + 3, 4)", "a"), ("(a + 1)*(a - 1)", "a^2 - 1"), ("a - a", "0"), ("floordiv(a, -2)", "floordiv(a, - 2)"),
-    ("2*(a + b) - 2*b", "2*a"),
-])
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("a*b + 2*a - 1", "a*b + 2*a - 1"),
+        ("1 + a", "a + 1"),
+        ("-a", "- a"),
+        ("2 - a", "- a + 2"),
+        ("b*a*b", "a*b^2"),
+        ("c*a + b*a + b", "a*c + a*b + b"),
+        ("floordiv(a, 2)", "floordiv(a, 2)"),
+        ("mod(-a, 2)", "mod(- a, 2)"),
+        ("floordiv(a*b + a, b + 1)", "a"),
+        ("mod(6*a + 4, 3)", "1"),
+        ("max(a, b)", "max(a, b)"),
+        ("max(a, 1)", "a"),
+        ("min(a, 1)", "1"),
+        ("floordiv(4*a + 3, 4)", "a"),
+        ("(a + 1)*(a - 1)", "a^2 - 1"),
+        ("a - a", "0"),
+        ("floordiv(a, -2)", "floordiv(a, - 2)"),
+        ("2*(a + b) - 2*b", "2*a"),
+    ],
+)
 def test_expressions_have_one_form(expression, text):
-    found, = export.symbolic_shape(expression.join("()")) if "," not in expression else [export.SymbolicScope().parse(expression)]
+    (found,) = (
+        export.symbolic_shape(expression.join("()"))
+        if "," not in expression
+        else [export.SymbolicScope().parse(expression)]
+    )
     assert str(found) == text
 
 
@@ -113,24 +143,53 @@ def test_multiples_are_known_as_such():
                 value = x.evaluate({"b": n, "c": m})
                 for have, want in ((x // y, value // y), (x % y, value % y)):
                     assert (have if type(have) is int else have.evaluate({"b": n, "c": m})) == want, (x, y, n, m)
-    a, = export.symbolic_shape("a")
-    assert (3 * a) % 2 is a % 2 and (9 * a - 9) % 8 is (a - 1) % 8 and str((-a) % 8) == "mod(- a, 8)" and str((3 * a) // 2) == "floordiv(3*a, 2)"
+    (a,) = export.symbolic_shape("a")
+    assert (
+        (3 * a) % 2 is a % 2
+        and (9 * a - 9) % 8 is (a - 1) % 8
+        and str((-a) % 8) == "mod(- a, 8)"
+        and str((3 * a) // 2) == "floordiv(3*a, 2)"
+    )
 
 
-@pytest.mark.parametrize(("spec", "like", "shape"), [
-    ("a, b", None, "(a, b)"), ("(a,)", None, "(a,)"), ("", None, "()"), ("()", None, "()"), ("_, 3", (2, 3), "(2, 3)"),
-    ("(a, ...)", (2, 3), "(a, 3)"), (None, (2, 3), "(2, 3)"), ("...", (), "()"), (" a , a^2 ", None, "(a, a^2)"),
-])
+@pytest.mark.parametrize(
+    ("spec", "like", "shape"),
+    [
+        ("a, b", None, "(a, b)"),
+        ("(a,)", None, "(a,)"),
+        ("", None, "()"),
+        ("()", None, "()"),
+        ("_, 3", (2, 3), "(2, 3)"),
+        ("(a, ...)", (2, 3), "(a, 3)"),
+        (None, (2, 3), "(2, 3)"),
+        ("...", (), "()"),
+        (" a , a^2 ", None, "(a, a^2)"),
+    ],
+)
 def test_shapes_are_parsed(spec, like, shape):
     assert str(export.symbolic_shape(spec, like=like)) == shape
 
 
-@pytest.mark.parametrize(("spec", "options", "message"), [
-    ("2 a", {}, "syntax error"), ("a b", {}, "syntax error"), ("a)", {}, "syntax error"), ("a@b", {}, "at '@'"), ("(a", {}, "'\\)'"),
-    ("_", {}, "'_'"), ("...", {}, "like="), ("_", {"like": (None,)}, "which is None in"), ("a", {"like": (1, 2)}, "1 dimensions"),
-    ("max(a)", {}, "','"), ("a^b", {}, "exponent"), ("a", {"constraints": ["a > 2"]}, "'=='"), ("a", {"constraints": ["0 >= 1"]}, "never"),
-    ("a", {"constraints": ["a + 1 == 3"]}, "left side"), ("a", {"constraints": "a >= 2"}, "sequence of strings"),
-])
+@pytest.mark.parametrize(
+    ("spec", "options", "message"),
+    [
+        ("2 a", {}, "syntax error"),
+        ("a b", {}, "syntax error"),
+        ("a)", {}, "syntax error"),
+        ("a@b", {}, "at '@'"),
+        ("(a", {}, "'\\)'"),
+        ("_", {}, "'_'"),
+        ("...", {}, "like="),
+        ("_", {"like": (None,)}, "which is None in"),
+        ("a", {"like": (1, 2)}, "1 dimensions"),
+        ("max(a)", {}, "','"),
+        ("a^b", {}, "exponent"),
+        ("a", {"constraints": ["a > 2"]}, "'=='"),
+        ("a", {"constraints": ["0 >= 1"]}, "never"),
+        ("a", {"constraints": ["a + 1 == 3"]}, "left side"),
+        ("a", {"constraints": "a >= 2"}, "sequence of strings"),
+    ],
+)
 def test_wrong_shapes_are_named(spec, options, message):
     with pytest.raises(ValueError, match=message):
         export.symbolic_shape(spec, **options)
@@ -149,30 +208,51 @@ def test_questions_without_one_answer_raise():
         range(a)
     with pytest.raises(TypeError, match="compared with"):
         a < 2.5  # noqa: B015
-    assert a != b and a == a + 0 and a != 3 and bool(a) and is_known_at_most(a, 9) and not is_known_at_most(b, 9) and bool(a - 1)
+    assert (
+        a != b
+        and a == a + 0
+        and a != 3
+        and bool(a)
+        and is_known_at_most(a, 9)
+        and not is_known_at_most(b, 9)
+        and bool(a - 1)
+    )
 
 
 def test_scopes_do_not_mix():
-    a, = export.symbolic_shape("a")
-    other, = export.symbolic_shape("a")
+    (a,) = export.symbolic_shape("a")
+    (other,) = export.symbolic_shape("a")
     assert a != other
     for mix in (lambda: a + other, lambda: a <= other, lambda: a // other):
         with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes"):
             mix()
-    b, = export.symbolic_shape("b", scope=a.scope)
+    (b,) = export.symbolic_shape("b", scope=a.scope)
     assert str(a + b) == "b + a"
 
 
-@pytest.mark.parametrize("function", [
-    lambda x, y: x + y, lambda x, y: jnp.stack([x, y]), lambda x, y: x @ y, lambda x, y: x.reshape(y.shape), lambda x, y: x.at[:].set(y),
-    lambda x, y: gradix.jit(lambda y: lax.scan(lambda c, z: (c, z[0] + z[1]), 0., (x, y)))(y), lambda x, y: x.shape[0] >= y.shape[0]])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x + y,
+        lambda x, y: jnp.stack([x, y]),
+        lambda x, y: x @ y,
+        lambda x, y: x.reshape(y.shape),
+        lambda x, y: x.at[:].set(y),
+        lambda x, y: gradix.jit(lambda y: lax.scan(lambda c, z: (c, z[0] + z[1]), 0.0, (x, y)))(y),
+        lambda x, y: x.shape[0] >= y.shape[0],
+    ],
+)
 def test_errors_of_two_scopes_name_both(function):
     """Sizes of one name from two scopes are different sizes, which no error could show otherwise."""
-    a, = export.symbolic_shape("a", constraints=["a >= 2"])
-    b, = export.symbolic_shape("a")
+    (a,) = export.symbolic_shape("a", constraints=["a >= 2"])
+    (b,) = export.symbolic_shape("a")
     specs = [gradix.ShapeDtypeStruct((d,), "float32") for d in (a, b)]
-    for run, exported in ((gradix.eval_shape, False), (lambda f, *s: gradix.jit(f).trace(*s), False), (lambda f, *s: gradix.make_jaxpr(f)(*s), False),
-                          (lambda f, *s: export.export(gradix.jit(f))(*s), True)):
+    for run, exported in (
+        (gradix.eval_shape, False),
+        (lambda f, *s: gradix.jit(f).trace(*s), False),
+        (lambda f, *s: gradix.make_jaxpr(f)(*s), False),
+        (lambda f, *s: export.export(gradix.jit(f))(*s), True),
+    ):
         with pytest.raises((TypeError, ValueError)) as caught:
             run(function, *specs)
         told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
@@ -181,8 +261,8 @@ def test_errors_of_two_scopes_name_both(function):
 
 
 def test_dimensions_outside_of_programs_have_no_value():
-    a, = export.symbolic_shape("a")
-    for use in (lambda: a * 2.0, lambda: a / 2, lambda: 2 ** a, lambda: np.asarray(0.5) * a):
+    (a,) = export.symbolic_shape("a")
+    for use in (lambda: a * 2.0, lambda: a / 2, lambda: 2**a, lambda: np.asarray(0.5) * a):
         with pytest.raises((NotImplementedError, TypeError), match="symbolic dimension|ufunc|float"):
             use()
     assert np.int32(3) * a == a * np.int32(3) == 3 * a and divmod(4 * a + 3, 4) == (a, 3)
@@ -191,7 +271,7 @@ def test_dimensions_outside_of_programs_have_no_value():
 
 
 def test_copies_and_pickles_are_the_same_dimension():
-    a, = export.symbolic_shape("2*a + 1")
+    (a,) = export.symbolic_shape("2*a + 1")
     assert copy.deepcopy(a) is a and copy.copy(a) is a
     again = pickle.loads(pickle.dumps(a))
     assert str(again) == str(a) and again.scope is not a.scope
@@ -205,22 +285,25 @@ def test_specs_for_arguments():
         export.symbolic_args_specs((args,), ({"x": "a, b, c", "y": None},))
 
 
-@pytest.mark.parametrize(("constraints", "named"), [
-    (("a >= 5", "a <= 3"), ("'a >= 5' and 'a <= 3'",)),
-    (("b >= 2", "a >= 5", "c >= 7", "a <= 3"), ("'a >= 5' and 'a <= 3'",)),
-    (("a >= 4", "a*a <= 9"), ("'a >= 4' and 'a*a <= 9'",)),
-    (("a == 5", "a >= 6"), ("'a == 5' and 'a >= 6'",)),
-    (("a >= 6", "a == 5"), ("'a >= 6' and 'a == 5'",)),
-    (("a >= b", "b >= a + 1"), ("'a >= b' and 'b >= a + 1'",)),
-    (("a >= 2*b", "b >= 4", "a <= 7"), ("'a <= 7' contradicts", "'a >= 2*b', 'b >= 4'")),
-    (("a == 2*b", "a <= 1"), ("'a == 2*b' and 'a <= 1'",)),
-    (("mod(a, 2) == 0", "mod(a, 2) == 1"), ("'mod(a, 2) == 0' and 'mod(a, 2) == 1'",)),
-    (("mod(a, 4) == 1", "mod(a, 6) == 2"), ("'mod(a, 4) == 1' and 'mod(a, 6) == 2'",)),
-    (("mod(a, 8) == 0", "a <= 7"), ("'mod(a, 8) == 0' and 'a <= 7'",)),
-    (("a <= b", "b <= c", "c <= a - 1"), ("'c <= a - 1' contradicts", "'a <= b', 'b <= c'")),
-    (("a <= 0",), ("'a <= 0' can never hold",)),
-    (("b >= 2", "a + b <= 1"), ("'a + b <= 1' can never hold",)),
-])
+@pytest.mark.parametrize(
+    ("constraints", "named"),
+    [
+        (("a >= 5", "a <= 3"), ("'a >= 5' and 'a <= 3'",)),
+        (("b >= 2", "a >= 5", "c >= 7", "a <= 3"), ("'a >= 5' and 'a <= 3'",)),
+        (("a >= 4", "a*a <= 9"), ("'a >= 4' and 'a*a <= 9'",)),
+        (("a == 5", "a >= 6"), ("'a == 5' and 'a >= 6'",)),
+        (("a >= 6", "a == 5"), ("'a >= 6' and 'a == 5'",)),
+        (("a >= b", "b >= a + 1"), ("'a >= b' and 'b >= a + 1'",)),
+        (("a >= 2*b", "b >= 4", "a <= 7"), ("'a <= 7' contradicts", "'a >= 2*b', 'b >= 4'")),
+        (("a == 2*b", "a <= 1"), ("'a == 2*b' and 'a <= 1'",)),
+        (("mod(a, 2) == 0", "mod(a, 2) == 1"), ("'mod(a, 2) == 0' and 'mod(a, 2) == 1'",)),
+        (("mod(a, 4) == 1", "mod(a, 6) == 2"), ("'mod(a, 4) == 1' and 'mod(a, 6) == 2'",)),
+        (("mod(a, 8) == 0", "a <= 7"), ("'mod(a, 8) == 0' and 'a <= 7'",)),
+        (("a <= b", "b <= c", "c <= a - 1"), ("'c <= a - 1' contradicts", "'a <= b', 'b <= c'")),
+        (("a <= 0",), ("'a <= 0' can never hold",)),
+        (("b >= 2", "a + b <= 1"), ("'a + b <= 1' can never hold",)),
+    ],
+)
 def test_contradictory_constraints_are_named(constraints, named):
     with pytest.raises(ValueError) as caught:
         export.SymbolicScope(constraints)
@@ -230,10 +313,17 @@ def test_contradictory_constraints_are_named(constraints, named):
 def test_only_constraints_that_no_sizes_satisfy_are_refused():
     rng, refused = random.Random(7), 0
     for _ in range(400):
-        sides = [(rng.choice(["a", "b", "a + b", "2*a - b", "mod(a, 3)", "mod(b, 4)", "mod(a, 2)", "floordiv(a, 2)"]),
-                  rng.choice([">=", "<=", "=="]), rng.choice(["b", "c", *map(str, range(6))])) for _ in range(3)]
-        constraints = [" ".join(s) for s in sides
-                       if "==" not in s or (s[2].isdigit() and s[0][:3] in ("a", "b", "mod", "flo"))]
+        sides = [
+            (
+                rng.choice(["a", "b", "a + b", "2*a - b", "mod(a, 3)", "mod(b, 4)", "mod(a, 2)", "floordiv(a, 2)"]),
+                rng.choice([">=", "<=", "=="]),
+                rng.choice(["b", "c", *map(str, range(6))]),
+            )
+            for _ in range(3)
+        ]
+        constraints = [
+            " ".join(s) for s in sides if "==" not in s or (s[2].isdigit() and s[0][:3] in ("a", "b", "mod", "flo"))
+        ]
         try:
             export.SymbolicScope(constraints)
         except ValueError as e:
@@ -247,21 +337,30 @@ def test_only_constraints_that_no_sizes_satisfy_are_refused():
 def test_bounds_of_dimensions():
     a, b = export.symbolic_shape("a, b", constraints=["a >= 3", "a <= 9", "b >= a"])
     inf = float("inf")
-    wanted = {a: (3, 9), b: (3, inf), 2 * a + 1: (7, 19), a // 2: (1, 4), -b: (-inf, -3), a - b: (-inf, 0), 7: (7, 7), np.int8(3): (3, 3)}
+    wanted = {
+        a: (3, 9),
+        b: (3, inf),
+        2 * a + 1: (7, 19),
+        a // 2: (1, 4),
+        -b: (-inf, -3),
+        a - b: (-inf, 0),
+        7: (7, 7),
+        np.int8(3): (3, 3),
+    }
     assert {d: export.symbolic_dim_bounds(d) for d in wanted} == wanted
     with pytest.raises(TypeError):
         export.symbolic_dim_bounds("a")
 
 
-@pytest.mark.parametrize("ends", [
-    (2, None, 1), (None, None, -1), (2, "b", -1), ("b", -4, -1), ("b", "b", 1), (-2, "b", 1), (-3, 0, -2),
-])
+@pytest.mark.parametrize(
+    "ends", [(2, None, 1), (None, None, -1), (2, "b", -1), ("b", -4, -1), ("b", "b", 1), (-2, "b", 1), (-3, 0, -2)]
+)
 def test_slices_with_symbolic_steps_are_those_of_numpy_empty_ones_included(ends):
     b, c = export.symbolic_shape("b, c")
 
     def part(x, y):
         start, stop, times = [y.shape[0] if e == "b" else e for e in ends]
-        return x[start:stop:times * y.shape[0]], x[start:stop:2 * times]
+        return x[start : stop : times * y.shape[0]], x[start : stop : 2 * times]
 
     types = [gradix.ShapeDtypeStruct((d,), np.float32) for d in (c, b)]
     exported = export.export(gradix.jit(part))(*types)
@@ -274,5 +373,6 @@ def test_slices_with_symbolic_steps_are_those_of_numpy_empty_ones_included(ends)
 def test_a_step_of_unknown_sign_says_so():
     b, c = export.symbolic_shape("b, c")
     with pytest.raises(InconclusiveDimensionOperation, match="the step - c [+] b, whose sign"):
-        gradix.eval_shape(lambda x, y: x[:: x.shape[0] - y.shape[0]],
-                          *[gradix.ShapeDtypeStruct((d,), np.float32) for d in (b, c)])
+        gradix.eval_shape(
+            lambda x, y: x[:: x.shape[0] - y.shape[0]], *[gradix.ShapeDtypeStruct((d,), np.float32) for d in (b, c)]
+        )

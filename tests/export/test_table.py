@@ -1,4 +1,5 @@
 """The page on functions of open sizes is as the functions say."""
+
 import pytest
 
 from docs import polymorphic

@@ -1,4 +1,5 @@
 """How many comparisons of symbolic dimensions are left undecided, beside the reference implementation's count."""
+
 import importlib.util
 import random
 
@@ -7,16 +8,12 @@ import pytest
 from gradix import export
 from gradix._core.dimensions.expression import larger, smaller
 from gradix.errors import InconclusiveDimensionOperation
-from tests.export.test_symbolic_dims import (
-    COMPARISONS,
-    CONSTRAINTS,
-    ENVIRONMENTS,
-    allowed,
-    drawn,
-    value,
-)
+from tests.export.test_symbolic_dims import COMPARISONS, CONSTRAINTS, ENVIRONMENTS, allowed, drawn, value
 
-pytestmark = [pytest.mark.parity, pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")]
+pytestmark = [
+    pytest.mark.parity,
+    pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed"),
+]
 UNDECIDED = object()
 
 
@@ -31,6 +28,7 @@ def counts(seed: int, drawings: int) -> dict[str, int]:
     """Comparisons of drawn expressions: all, those that have one answer in small ranges, and those either library leaves undecided."""
     import jax
     from jax import export as peer
+
     found = dict.fromkeys(("asked", "one answer", "ours undecided", "theirs undecided"), 0)
     rng = random.Random(seed)
     for _ in range(drawings):
@@ -39,7 +37,9 @@ def counts(seed: int, drawings: int) -> dict[str, int]:
         ours = dict(zip("abc", export.symbolic_shape("a, b, c", scope=export.SymbolicScope(constraints))))
         theirs = dict(zip("abc", peer.symbolic_shape("a, b, c", constraints=list(constraints))))
         x, y = (value(e, ours, larger, smaller) for e in (left, right))
-        v, w = ((lambda e=e, theirs=theirs: value(e, theirs, jax.core.max_dim, jax.core.min_dim)) for e in (left, right))
+        v, w = (
+            (lambda e=e, theirs=theirs: value(e, theirs, jax.core.max_dim, jax.core.min_dim)) for e in (left, right)
+        )
         if type(x) is type(y) is int:
             continue
         numbers = [(value(left, env), value(right, env)) for env in ENVIRONMENTS if allowed(constraints, env)]
@@ -51,7 +51,9 @@ def counts(seed: int, drawings: int) -> dict[str, int]:
             if len(answers) == 1:
                 found["one answer"] += 1
                 found["ours undecided"] += have is UNDECIDED
-                found["theirs undecided"] += answer(compare, v, w, (jax.errors.InconclusiveDimensionOperation, AssertionError)) is UNDECIDED
+                found["theirs undecided"] += (
+                    answer(compare, v, w, (jax.errors.InconclusiveDimensionOperation, AssertionError)) is UNDECIDED
+                )
     return found
 
 

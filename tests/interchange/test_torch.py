@@ -1,4 +1,5 @@
 """PyTorch's tensors and functions here, and arrays and functions of here in PyTorch."""
+
 import importlib.util
 
 import numpy as np
@@ -17,6 +18,7 @@ Z = np.array([1 + 2j, 0.5 - 1j], "c8")
 @pytest.fixture(scope="module")
 def torch():
     import torch
+
     return torch
 
 
@@ -24,7 +26,11 @@ def torch():
 def test_bytes_of_floats_go_both_ways(torch, dtype):
     x = torch.tensor([0.5, -1.75, 0.0, float("nan")]).to(getattr(torch, dtype)).reshape(2, 2)
     a = from_torch(x.T)
-    assert a.dtype == dtype and to_torch(a).dtype == x.dtype and torch.equal(to_torch(a).view(torch.uint8), x.T.contiguous().view(torch.uint8))
+    assert (
+        a.dtype == dtype
+        and to_torch(a).dtype == x.dtype
+        and torch.equal(to_torch(a).view(torch.uint8), x.T.contiguous().view(torch.uint8))
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int32", "int8", "uint8", "bool", "complex64"])
@@ -55,17 +61,17 @@ def test_a_function_of_arrays_is_one_of_tensors(torch):
 def test_gradients_of_gradients_through_arrays(torch):
     f = as_torch(lambda x, n: (jnp.sin(x).sum() * n, n + 1))
     x = torch.tensor([0.3, 0.5], requires_grad=True)
-    g, = torch.autograd.grad(f(x, torch.tensor(2))[0], x, create_graph=True)
-    second, = torch.autograd.grad(g.sum(), x, create_graph=True)
-    third, = torch.autograd.grad(second.sum(), x)
+    (g,) = torch.autograd.grad(f(x, torch.tensor(2))[0], x, create_graph=True)
+    (second,) = torch.autograd.grad(g.sum(), x, create_graph=True)
+    (third,) = torch.autograd.grad(second.sum(), x)
     torch.testing.assert_close(second, -2 * torch.sin(x))
     torch.testing.assert_close(third, -2 * torch.cos(x))
 
 
 def test_complex_gradients_are_each_librarys_own(torch):
     z = torch.tensor(Z, requires_grad=True)
-    have, = torch.autograd.grad(as_torch(lambda z: jnp.abs(z * z * 1j + z).sum())(z), z)
-    want, = torch.autograd.grad(torch.abs(z * z * 1j + z).sum(), z)
+    (have,) = torch.autograd.grad(as_torch(lambda z: jnp.abs(z * z * 1j + z).sum())(z), z)
+    (want,) = torch.autograd.grad(torch.abs(z * z * 1j + z).sum(), z)
     torch.testing.assert_close(have, want)
     f = as_gradix(lambda z: torch.abs(z * z * 1j + z).sum())
     np.testing.assert_allclose(gradix.grad(f)(Z), gradix.grad(lambda z: jnp.abs(z * z * 1j + z).sum())(Z), rtol=1e-5)
@@ -78,7 +84,9 @@ def test_a_function_of_tensors_is_one_of_arrays(torch, transform):
     have, want = transform(f)({"w": W}, X), g({"w": W}, X)
     np.testing.assert_allclose(have["y"], want["y"], rtol=1e-5)
     assert have["n"] == want["n"]
-    have, want = [transform(gradix.grad(lambda p, x, f=f: (f(p, x)["y"] ** 2).sum(), (0, 1)))({"w": W}, X) for f in (f, g)]
+    have, want = [
+        transform(gradix.grad(lambda p, x, f=f: (f(p, x)["y"] ** 2).sum(), (0, 1)))({"w": W}, X) for f in (f, g)
+    ]
     np.testing.assert_allclose(have[0]["w"], want[0]["w"], rtol=1e-4)
     np.testing.assert_allclose(have[1], want[1], rtol=1e-4)
 
@@ -88,7 +96,10 @@ def test_gradients_of_gradients_through_tensors(torch, transform):
     f = as_gradix(lambda x, w, n: (torch.sin(x * w).sum() * n, n + 1))
     g = lambda x, w, n: (jnp.sin(x * w).sum() * n, n + 1)
     x, w = X[0], np.float32(0.5)
-    third = [gradix.grad(lambda x, f=f: gradix.grad(lambda x: gradix.grad(lambda x: f(x, w, 2)[0])(x).sum())(x).sum()) for f in (f, g)]
+    third = [
+        gradix.grad(lambda x, f=f: gradix.grad(lambda x: gradix.grad(lambda x: f(x, w, 2)[0])(x).sum())(x).sum())
+        for f in (f, g)
+    ]
     np.testing.assert_allclose(transform(third[0])(x), third[1](x), rtol=1e-4)
     mixed = [gradix.jacrev(gradix.grad(lambda x, w, f=f: f(x, w, 2)[0], 1)) for f in (f, g)]
     np.testing.assert_allclose(transform(mixed[0])(x, w), mixed[1](x, w), rtol=1e-4)
@@ -100,7 +111,7 @@ def test_tensors_without_gradients_and_of_other_strides(torch):
     f = as_torch(lambda x, w: (jnp.sin(x) * w).sum())
     base, w = torch.arange(12.0).reshape(3, 4).requires_grad_(), torch.ones(2, 3)
     f(base.T[::2], w).backward()
-    want, = torch.autograd.grad(torch.sin(base.T[::2]).sum(), base)
+    (want,) = torch.autograd.grad(torch.sin(base.T[::2]).sum(), base)
     torch.testing.assert_close(base.grad, want)
     assert w.grad is None and not f(torch.ones(2), torch.ones(2)).requires_grad
     with torch.no_grad():

@@ -1,4 +1,5 @@
 """Factorizations hold the identities that define them, with their derivatives; failures give NaN."""
+
 import numpy as np
 import pytest
 
@@ -71,7 +72,8 @@ def test_tangents_keep_the_identities(shape, dtype):
         close(turn, -adjoint(turn))
     if shape[-1] == shape[-2]:
         (w, v), (dw, dv) = gradix.jvp(
-            lambda m: lax.linalg.eig(m, compute_left_eigenvectors=False, enable_eigvec_derivs=True), (x,), (t,))
+            lambda m: lax.linalg.eig(m, compute_left_eigenvectors=False, enable_eigvec_derivs=True), (x,), (t,)
+        )
         close(t @ v + x @ dv, dv * w[..., None, :] + v * dw[..., None, :])
 
 
@@ -115,13 +117,23 @@ def test_tangents_of_slogdet(dtype):
         np.testing.assert_allclose(np.asarray(got), (after - before) / (2 * eps), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("f, shape", [
-    (lambda x: jnp.linalg.inv(x).sum(), (3, 3)), (lambda x: jnp.linalg.pinv(x).sum(), (4, 2)),
-    (lambda x: jnp.linalg.slogdet(x)[1], (4, 4)), (lambda x: jnp.linalg.slogdet(x, method="qr")[1], (4, 4)),
-    (lambda x: jnp.linalg.lstsq(x, np.arange(4.0))[0].sum(), (4, 2)), (lambda x: jnp.linalg.norm(x, 2), (3, 2)),
-    (lambda x: jnp.linalg.norm(x, "nuc"), (3, 2)), (lambda x: jnp.linalg.cond(x, 1), (3, 3)),
-    (lambda x: jnp.linalg.matrix_power(x, -2).sum(), (3, 3)), (lambda x: (jnp.linalg.solve(x, x[0]) ** 2).sum(), (3, 3)),
-    (lambda x: abs(jnp.linalg.eigvals(x)).sum(), (3, 3)), (lambda x: jnp.linalg.cholesky(x @ x.T, upper=True).sum(), (3, 3))])
+@pytest.mark.parametrize(
+    "f, shape",
+    [
+        (lambda x: jnp.linalg.inv(x).sum(), (3, 3)),
+        (lambda x: jnp.linalg.pinv(x).sum(), (4, 2)),
+        (lambda x: jnp.linalg.slogdet(x)[1], (4, 4)),
+        (lambda x: jnp.linalg.slogdet(x, method="qr")[1], (4, 4)),
+        (lambda x: jnp.linalg.lstsq(x, np.arange(4.0))[0].sum(), (4, 2)),
+        (lambda x: jnp.linalg.norm(x, 2), (3, 2)),
+        (lambda x: jnp.linalg.norm(x, "nuc"), (3, 2)),
+        (lambda x: jnp.linalg.cond(x, 1), (3, 3)),
+        (lambda x: jnp.linalg.matrix_power(x, -2).sum(), (3, 3)),
+        (lambda x: (jnp.linalg.solve(x, x[0]) ** 2).sum(), (3, 3)),
+        (lambda x: abs(jnp.linalg.eigvals(x)).sum(), (3, 3)),
+        (lambda x: jnp.linalg.cholesky(x @ x.T, upper=True).sum(), (3, 3)),
+    ],
+)
 def test_gradients_are_limits_of_differences(f, shape):
     x, t, eps = jnp.asarray(make(shape, "float64")), make(shape, "float64", 1), 1e-6
     want = (f(x + eps * t) - f(x - eps * t)) / (2 * eps)
@@ -129,13 +141,27 @@ def test_gradients_are_limits_of_differences(f, shape):
     np.testing.assert_allclose((gradix.jit(gradix.grad(f))(x) * t).sum(), want, rtol=1e-6)
 
 
-@pytest.mark.parametrize("call", [
-    lambda l, x: l.slogdet(x), lambda l, x: l.inv(x), lambda l, x: l.pinv(x[:, :2]), lambda l, x: l.matrix_rank(x),
-    lambda l, x: l.cond(x), lambda l, x: l.cond(x, "fro"), lambda l, x: l.norm(x[0], -2),
-    lambda l, x: l.norm(x, "nuc", axis=(0, 2)), lambda l, x: l.matrix_power(x, -3), lambda l, x: l.svdvals(x),
-    lambda l, x: l.lstsq(x[0], x[1])[0], lambda l, x: l.tensorinv(x[0].reshape(2, 2, 4)),
-    lambda l, x: l.tensorsolve(x[0].reshape(2, 2, 4), x[1, 0].reshape(2, 2)), lambda l, x: l.det(x),
-    lambda l, x: l.qr(x, mode="r"), lambda l, x: l.eigvalsh(x + adjoint(x))])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda l, x: l.slogdet(x),
+        lambda l, x: l.inv(x),
+        lambda l, x: l.pinv(x[:, :2]),
+        lambda l, x: l.matrix_rank(x),
+        lambda l, x: l.cond(x),
+        lambda l, x: l.cond(x, "fro"),
+        lambda l, x: l.norm(x[0], -2),
+        lambda l, x: l.norm(x, "nuc", axis=(0, 2)),
+        lambda l, x: l.matrix_power(x, -3),
+        lambda l, x: l.svdvals(x),
+        lambda l, x: l.lstsq(x[0], x[1])[0],
+        lambda l, x: l.tensorinv(x[0].reshape(2, 2, 4)),
+        lambda l, x: l.tensorsolve(x[0].reshape(2, 2, 4), x[1, 0].reshape(2, 2)),
+        lambda l, x: l.det(x),
+        lambda l, x: l.qr(x, mode="r"),
+        lambda l, x: l.eigvalsh(x + adjoint(x)),
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_as_numpy(call, dtype):
     x = make((2, 4, 4), dtype)
@@ -173,7 +199,7 @@ def test_polar_decomposition(wrap, dtype):
         close(u @ h, x, dtype)
         close(adjoint(u) @ u, np.eye(shape[1]), dtype)
         assert bool(done) and 0 < int(steps) <= 7 and np.linalg.eigvalsh(h).min() > 0
-    u, h, *_ = wrap(lax.linalg.qdwh)(np.diag(np.array([1e-3, 1, 1e3], dtype)))       # hardly of full rank
+    u, h, *_ = wrap(lax.linalg.qdwh)(np.diag(np.array([1e-3, 1, 1e3], dtype)))  # hardly of full rank
     close(u, np.eye(3), dtype)
     whole = make((4, 4), dtype)
     u, h, *_ = lax.linalg.qdwh(whole, dynamic_shape=(3, 2))
@@ -195,7 +221,11 @@ def test_polar_decomposition_that_fails_says_so():
 def test_derivative_of_the_polar_decomposition():
     x, t, eps = make((3, 3), "float64"), make((3, 3), "float64", 1), 1e-6
     got = gradix.jvp(lambda a: lax.linalg.qdwh(a)[0], (x,), (t,))[1]
-    close(got, (np.asarray(lax.linalg.qdwh(x + eps * t)[0]) - np.asarray(lax.linalg.qdwh(x - eps * t)[0])) / (2 * eps), "float32")
+    close(
+        got,
+        (np.asarray(lax.linalg.qdwh(x + eps * t)[0]) - np.asarray(lax.linalg.qdwh(x - eps * t)[0])) / (2 * eps),
+        "float32",
+    )
 
 
 def test_singular_values_by_either_algorithm():
@@ -203,8 +233,9 @@ def test_singular_values_by_either_algorithm():
         x = make((2, 4, 3), dtype)
         for wrap in (lambda f: f, gradix.jit):
             for full in (False, True):
-                u, s, vh = wrap(lambda a, full=full: lax.linalg.svd(
-                    a, full_matrices=full, algorithm=lax.linalg.SvdAlgorithm.QR))(x)
+                u, s, vh = wrap(
+                    lambda a, full=full: lax.linalg.svd(a, full_matrices=full, algorithm=lax.linalg.SvdAlgorithm.QR)
+                )(x)
                 close((np.asarray(u)[..., :3] * np.asarray(s)[..., None, :]) @ np.asarray(vh), x, dtype)
 
 
@@ -226,20 +257,34 @@ def test_updates_of_factors_that_are_zero_or_negative(wrap):
     assert np.isnan(np.asarray(wrap(lax.linalg.cholesky_update)(np.eye(3), w * np.nan))).any()
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: jnp.linalg.det(x), lambda x: jnp.linalg.slogdet(x)[1], lambda x: jnp.linalg.inv(x).sum(),
-    lambda x: (jnp.linalg.solve(x, x[0]) ** 2).sum(), lambda x: jnp.linalg.cholesky(x @ x.T).sum(),
-    lambda x: (jnp.linalg.eigvalsh(x + x.T) ** 3).sum(), lambda x: (jnp.linalg.eigh(x + x.T)[1] ** 4).sum(),
-    lambda x: jnp.linalg.svdvals(x)[0], lambda x: (jnp.linalg.svd(x)[0] ** 4).sum(), lambda x: (jnp.linalg.qr(x)[0] ** 3).sum(),
-    lambda x: (lax.linalg.lu(x)[0] ** 2).sum(), lambda x: jnp.linalg.pinv(x[:, :2]).sum(),
-    lambda x: (abs(jnp.linalg.eigvals(x)) ** 3).sum(),
-    lambda x: (lax.linalg.tridiagonal_solve(x[0], x[1] + 9, x[2], x) ** 2).sum()])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.linalg.det(x),
+        lambda x: jnp.linalg.slogdet(x)[1],
+        lambda x: jnp.linalg.inv(x).sum(),
+        lambda x: (jnp.linalg.solve(x, x[0]) ** 2).sum(),
+        lambda x: jnp.linalg.cholesky(x @ x.T).sum(),
+        lambda x: (jnp.linalg.eigvalsh(x + x.T) ** 3).sum(),
+        lambda x: (jnp.linalg.eigh(x + x.T)[1] ** 4).sum(),
+        lambda x: jnp.linalg.svdvals(x)[0],
+        lambda x: (jnp.linalg.svd(x)[0] ** 4).sum(),
+        lambda x: (jnp.linalg.qr(x)[0] ** 3).sum(),
+        lambda x: (lax.linalg.lu(x)[0] ** 2).sum(),
+        lambda x: jnp.linalg.pinv(x[:, :2]).sum(),
+        lambda x: (abs(jnp.linalg.eigvals(x)) ** 3).sum(),
+        lambda x: (lax.linalg.tridiagonal_solve(x[0], x[1] + 9, x[2], x) ** 2).sum(),
+    ],
+)
 def test_second_derivatives_are_limits_of_differences(f):
     x, t, eps = jnp.asarray(make((3, 3), "float64") + np.diag([4.0, 8, 12])), make((3, 3), "float64", 1), 1e-6
     gradient = gradix.grad(f)
     want = (np.asarray(gradient(x + eps * t)) - np.asarray(gradient(x - eps * t))) / (2 * eps)
-    for second in (gradix.jvp(gradient, (x,), (t,))[1], gradix.grad(lambda v: (gradient(v) * t).sum())(x),
-                   gradix.jit(gradix.vmap(lambda v: gradix.jvp(gradient, (v,), (t,))[1]))(x[None])[0]):
+    for second in (
+        gradix.jvp(gradient, (x,), (t,))[1],
+        gradix.grad(lambda v: (gradient(v) * t).sum())(x),
+        gradix.jit(gradix.vmap(lambda v: gradix.jvp(gradient, (v,), (t,))[1]))(x[None])[0],
+    ):
         np.testing.assert_allclose(second, want, rtol=1e-5, atol=1e-5 * abs(want).max())
 
 

@@ -1,4 +1,5 @@
 """numpy.fft as NumPy's: every function, norm, axis and length."""
+
 import numpy as np
 import pytest
 
@@ -28,7 +29,12 @@ def test_one_axis(name, norm):
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
 def test_several_axes(name):
     x = REAL if name == "rfft" else COMPLEX
-    for suffix, kw in (("n", {}), ("n", {"axes": (2, 0)}), ("n", {"s": (3, 8), "axes": (-2, -1)}), ("2", {"norm": "ortho"})):
+    for suffix, kw in (
+        ("n", {}),
+        ("n", {"axes": (2, 0)}),
+        ("n", {"s": (3, 8), "axes": (-2, -1)}),
+        ("2", {"norm": "ortho"}),
+    ):
         got = getattr(jnp.fft, name + suffix)(x, **kw)
         np.testing.assert_allclose(got, getattr(np.fft, name + suffix)(x, **kw), atol=1e-10)
 
@@ -41,10 +47,17 @@ def test_frequencies_and_shifts():
     np.testing.assert_array_equal(jnp.fft.ifftshift(REAL), np.fft.ifftshift(REAL))
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: jnp.fft.fft(REAL, norm="half"), "half"), (lambda: jnp.fft.fft(REAL, n=0), "positive"),
-    (lambda: jnp.fft.rfft(COMPLEX), "must be real"), (lambda: jnp.fft.fftn(REAL, axes=(1, 1)), "names an axis twice"),
-    (lambda: jnp.fft.fft2(REAL, axes=(1,)), "axes must be two"), (lambda: jnp.fft.fft(REAL, axis=(1, 2)), "fftn")])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: jnp.fft.fft(REAL, norm="half"), "half"),
+        (lambda: jnp.fft.fft(REAL, n=0), "positive"),
+        (lambda: jnp.fft.rfft(COMPLEX), "must be real"),
+        (lambda: jnp.fft.fftn(REAL, axes=(1, 1)), "names an axis twice"),
+        (lambda: jnp.fft.fft2(REAL, axes=(1,)), "axes must be two"),
+        (lambda: jnp.fft.fft(REAL, axis=(1, 2)), "fftn"),
+    ],
+)
 def test_wrong_arguments(call, words):
     with pytest.raises(ValueError, match=words):
         call()

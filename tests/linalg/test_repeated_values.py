@@ -1,4 +1,5 @@
 """Derivatives at matrices with equal eigenvalues or singular values: right, or NaN; never another number."""
+
 import functools
 
 import numpy as np
@@ -14,8 +15,13 @@ Q, W = np.linalg.qr(RNG.normal(size=(3, 3)))[0], np.linalg.qr(RNG.normal(size=(3
 C, B = RNG.normal(size=(3, 3)), RNG.normal(size=(3, 2))
 D = np.diag([1.0, 1.0, 2.0])
 ONE = np.diag([0.0, 0.0, 2.0])
-SYMMETRIC = {"identity": np.eye(3), "diagonal": D, "turned": Q @ D @ Q.T, "projection": ONE,
-             "turned projection": Q @ ONE @ Q.T}
+SYMMETRIC = {
+    "identity": np.eye(3),
+    "diagonal": D,
+    "turned": Q @ D @ Q.T,
+    "projection": ONE,
+    "turned projection": Q @ ONE @ Q.T,
+}
 GENERAL = {"identity": np.eye(3), "diagonal": D, "turned": Q @ D @ W.T, "orthogonal": Q}
 
 
@@ -89,8 +95,11 @@ def differences(f, x, h=1e-5):
 
 
 def cases():
-    for functions, matrices, wrap in ((VALUES, SYMMETRIC, hermitian), (PLANES, SYMMETRIC, hermitian),
-                                      (SINGULAR, GENERAL, lambda f: f)):
+    for functions, matrices, wrap in (
+        (VALUES, SYMMETRIC, hermitian),
+        (PLANES, SYMMETRIC, hermitian),
+        (SINGULAR, GENERAL, lambda f: f),
+    ):
         for f in functions:
             for x in matrices:
                 if f in PLANES and x == "identity" or "left" in f and "projection" in x and "plane" in f:
@@ -139,8 +148,9 @@ def test_rows_of_functions_of_values_and_vectors_are_right_or_nan(f, form, matri
         np.testing.assert_allclose(found[(..., *place)][known], limit[known], atol=1e-5)
 
 
-@pytest.mark.parametrize("f", [lambda x: jnp.sum(jnp.linalg.eigh(x)[1][0] * C[0]), lambda x: jnp.sum(C * svd(x)[0])],
-                         ids=["eigh", "svd"])
+@pytest.mark.parametrize(
+    "f", [lambda x: jnp.sum(jnp.linalg.eigh(x)[1][0] * C[0]), lambda x: jnp.sum(C * svd(x)[0])], ids=["eigh", "svd"]
+)
 @pytest.mark.parametrize("matrix", ["identity", "diagonal", "turned"])
 def test_what_depends_on_the_basis_has_no_derivative(f, matrix):
     assert np.isnan(gradix.grad(hermitian(f))(SYMMETRIC[matrix])).any()
@@ -160,12 +170,15 @@ def test_forward_directions_that_do_not_turn_planes(dtype):
 def test_complex_planes():
     u = np.linalg.qr(RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3)))[0]
     x, c = u @ D @ u.conj().T, C + 1j * C.T
+
     def f(x):
         v = jnp.linalg.eigh(x)[1][:, :2]
         return jnp.sum(c * (v @ jnp.conj(v.T))).real
+
     def g(x):
         a, _, b = svd(x)
         return jnp.sum(c * (a @ b)).real
+
     for function, at in ((f, x), (g, u @ D)):
         for direction in (C + 1j * C, C.T - 2j * C):
             t = direction + direction.conj().T if function is f else direction

@@ -12,7 +12,7 @@ from gradix import lax
 
 pytestmark = pytest.mark.rewritten
 
-COUNT = 300                     # more than two chunks of lanes, and not a multiple of one
+COUNT = 300  # more than two chunks of lanes, and not a multiple of one
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +54,14 @@ def test_factors_and_exchanges_are_those_of_lapack(n, dtype):
     np.testing.assert_allclose(below @ above, np.take_along_axis(a, order[:, :, None], 1), **tolerance(dtype))
 
 
-@pytest.mark.parametrize("options", [dict(zip(("left_side", "lower", "transpose_a", "unit_diagonal"), v))
-                                     for v in itertools.product((False, True), repeat=4)], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(zip(("left_side", "lower", "transpose_a", "unit_diagonal"), v))
+        for v in itertools.product((False, True), repeat=4)
+    ],
+    ids=str,
+)
 def test_triangular_systems_of_every_kind(options):
     a, b = matrices(4, "float64") + 3 * np.eye(4), matrices(4, "float64", seed=1)[:, :, :3]
     b = b if options["left_side"] else b.transpose(0, 2, 1)
@@ -97,9 +103,11 @@ def test_cholesky_of_one_matrix_that_is_not_positive_is_nan_and_no_other(bad):
 def test_solve_inv_and_det(shape):
     a, b = matrices(5, "float64"), np.random.default_rng(2).standard_normal((COUNT, *shape))
     b = b if len(shape) > 1 else b[..., None]
-    for function, args, wanted in ((jnp.linalg.solve, (a, b), np.linalg.solve(a, b)),
-                                   (jnp.linalg.inv, (a,), np.linalg.inv(a)),
-                                   (jnp.linalg.det, (a,), np.linalg.det(a))):
+    for function, args, wanted in (
+        (jnp.linalg.solve, (a, b), np.linalg.solve(a, b)),
+        (jnp.linalg.inv, (a,), np.linalg.inv(a)),
+        (jnp.linalg.det, (a,), np.linalg.det(a)),
+    ):
         found, native = compiled(function, *args)
         assert native
         np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-9)
@@ -139,15 +147,24 @@ def test_a_pivot_of_nan_stays_where_it_is():
     assert compiled(lax.linalg.lu, a)[0][1][40, 0] == scipy.linalg.lu_factor(a[40], check_finite=False)[1][0] == 0
 
 
-@pytest.mark.parametrize("function", [
-    lambda a, b: jnp.linalg.solve(a, b), lambda a, b: jnp.linalg.inv(a) * b, lambda a, b: jnp.linalg.det(a)[:, None, None] * b,
-    lambda a, b: lax.linalg.cholesky(a @ a.mT + jnp.eye(3)) @ b, lambda a, b: lax.linalg.lu(a)[0] * b], ids=range(5))
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: jnp.linalg.solve(a, b),
+        lambda a, b: jnp.linalg.inv(a) * b,
+        lambda a, b: jnp.linalg.det(a)[:, None, None] * b,
+        lambda a, b: lax.linalg.cholesky(a @ a.mT + jnp.eye(3)) @ b,
+        lambda a, b: lax.linalg.lu(a)[0] * b,
+    ],
+    ids=range(5),
+)
 def test_derivatives_are_those_of_single_matrices(function):
     a, b = matrices(3, "float64") + 4 * np.eye(3), matrices(3, "float64", seed=1)
 
     def total(a, b):
         return jnp.sum(jnp.sin(function(a, b)))
-    few = [gradix.grad(total, (0, 1))(a[i:i + 1], b[i:i + 1]) for i in (0, 131, COUNT - 1)]
+
+    few = [gradix.grad(total, (0, 1))(a[i : i + 1], b[i : i + 1]) for i in (0, 131, COUNT - 1)]
     for many, *ones in zip(gradix.jit(gradix.grad(total, (0, 1)))(a, b), *few):
         for i, one in zip((0, 131, COUNT - 1), ones):
             np.testing.assert_allclose(many[i], one[0], rtol=1e-9, atol=1e-9)
@@ -167,11 +184,20 @@ def test_in_a_loop():
 
     def run(x):
         return lax.fori_loop(0, 5, lambda _, y: jnp.linalg.solve(a, y), x)
+
     found, _ = compiled(run, np.ones((COUNT, 3, 1)))
     np.testing.assert_allclose(found, np.linalg.matrix_power(np.linalg.inv(a), 5) @ np.ones((COUNT, 3, 1)), rtol=1e-9)
 
 
-@pytest.mark.parametrize("shape, dtype", [((200, 4, 4), "float32"), ((300, 16, 16), "float32"), ((300, 10, 10), "float64"),
-                                          ((300, 4, 4), "complex64"), ((300, 3, 4), "float32")])
+@pytest.mark.parametrize(
+    "shape, dtype",
+    [
+        ((200, 4, 4), "float32"),
+        ((300, 16, 16), "float32"),
+        ((300, 10, 10), "float64"),
+        ((300, 4, 4), "complex64"),
+        ((300, 3, 4), "float32"),
+    ],
+)
 def test_the_others_go_to_lapack(shape, dtype):
     assert not compiled(lax.linalg.lu, np.ones(shape, dtype))[1]

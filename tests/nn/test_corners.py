@@ -1,4 +1,5 @@
 """What drawn calls of `image` and `scipy.special` showed."""
+
 import numpy as np
 import pytest
 
@@ -13,8 +14,10 @@ def test_axes_without_pixels_may_stay():
         image.resize(np.zeros((0, 1), np.float32), (2, 1), "linear")
 
 
-@pytest.mark.parametrize("shape, size", [
-    ((2, 8, 9, 4), (2, 5, 12, 4)), ((3, 8, 6), (3, 4, 9)), ((40, 3, 4), (40, 7, 4)), ((6, 5, 2), (3, 9, 4))])
+@pytest.mark.parametrize(
+    "shape, size",
+    [((2, 8, 9, 4), (2, 5, 12, 4)), ((3, 8, 6), (3, 4, 9)), ((40, 3, 4), (40, 7, 4)), ((6, 5, 2), (3, 9, 4))],
+)
 def test_resizing_stacks_of_images(shape, size):
     """By the weights that resized unit vectors are; few copies of the weights, many, and none for the last axis."""
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)

@@ -1,4 +1,5 @@
 """Functions along axes of nn over mapped axes: what they give of the whole array."""
+
 import numpy as np
 import pytest
 
@@ -10,11 +11,19 @@ MASK = np.arange(24).reshape(2, 3, 4) % 5 > 0
 KEEPS = [nn.softmax, nn.log_softmax, nn.standardize]
 JOINS = [nn.logsumexp, nn.logmeanexp]
 # The axis of the mapped function, and the axes of the whole array it stands for.
-AXES = [("batch", (0,)), (("batch",), (0,)), (("batch", 0), (0, 1)), ((-1, "batch"), (0, 2)), (("batch", 0, 1), (0, 1, 2))]
+AXES = [
+    ("batch", (0,)),
+    (("batch",), (0,)),
+    (("batch", 0), (0, 1)),
+    ((-1, "batch"), (0, 2)),
+    (("batch", 0, 1), (0, 1, 2)),
+]
 
 
 def mapped(function, axis, joins=False):
-    return gradix.vmap(lambda x, where: function(x, axis=axis, where=where), axis_name="batch", out_axes=None if joins else 0)
+    return gradix.vmap(
+        lambda x, where: function(x, axis=axis, where=where), axis_name="batch", out_axes=None if joins else 0
+    )
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, gradix.jit], ids=["eager", "jit"])
@@ -25,8 +34,13 @@ def test_a_mapped_axis_is_an_axis_of_the_whole(function, transform):
         for where in (None, MASK):
             if where is None:
                 ours = found(X, np.ones_like(MASK))
-                plain = transform(gradix.vmap(lambda x, a=axis: function(x, axis=a), axis_name="batch",
-                                              out_axes=None if function in JOINS else 0))(X)
+                plain = transform(
+                    gradix.vmap(
+                        lambda x, a=axis: function(x, axis=a),
+                        axis_name="batch",
+                        out_axes=None if function in JOINS else 0,
+                    )
+                )(X)
                 np.testing.assert_allclose(ours, plain, rtol=1e-3, atol=1e-5)
             else:
                 ours = found(X, where)
@@ -38,15 +52,22 @@ def test_gradients_over_a_mapped_axis(function):
     joins = function in JOINS
     weights = np.cos(X[0] if joins else X)
     loss = gradix.grad(lambda x: (mapped(function, "batch", joins)(x, MASK) * weights).sum())
-    whole = gradix.grad(lambda x: (jnp.where(MASK, function(x, axis=0, where=MASK), 0) * weights).sum() if not joins else
-                        (function(x, axis=0, where=MASK) * weights).sum())
+    whole = gradix.grad(
+        lambda x: (
+            (jnp.where(MASK, function(x, axis=0, where=MASK), 0) * weights).sum()
+            if not joins
+            else (function(x, axis=0, where=MASK) * weights).sum()
+        )
+    )
     if not joins:
         loss = gradix.grad(lambda x: (jnp.where(MASK, mapped(function, "batch")(x, MASK), 0) * weights).sum())
     np.testing.assert_allclose(loss(X), whole(X), rtol=1e-3, atol=1e-4)
 
 
 def test_options_of_logsumexp_over_a_mapped_axis():
-    both = gradix.vmap(lambda x: nn.logsumexp(x, axis=("i", 0), keepdims=True, b=-2.0, return_sign=True), axis_name="i", out_axes=None)
+    both = gradix.vmap(
+        lambda x: nn.logsumexp(x, axis=("i", 0), keepdims=True, b=-2.0, return_sign=True), axis_name="i", out_axes=None
+    )
     value, sign = both(X)
     expected, _ = nn.logsumexp(jnp.asarray(X), axis=(0, 1), b=-2.0, return_sign=True)
     assert value.shape == (1, 4)

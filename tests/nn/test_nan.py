@@ -1,4 +1,5 @@
 """NaN and infinities in sums of exponentials large enough for XLA's library, whose maxima drop NaN."""
+
 import numpy as np
 import pytest
 
@@ -7,8 +8,10 @@ from gradix import lax, nn, numpy as jnp
 
 INF, NAN = np.inf, np.nan
 FUNCTIONS = {
-    "softmax": lambda x, **kw: nn.softmax(x, **kw), "log_softmax": lambda x, **kw: nn.log_softmax(x, **kw),
-    "logsumexp": lambda x, **kw: nn.logsumexp(x, **kw), "logmeanexp": lambda x, **kw: nn.logmeanexp(x, **kw),
+    "softmax": lambda x, **kw: nn.softmax(x, **kw),
+    "log_softmax": lambda x, **kw: nn.log_softmax(x, **kw),
+    "logsumexp": lambda x, **kw: nn.logsumexp(x, **kw),
+    "logmeanexp": lambda x, **kw: nn.logmeanexp(x, **kw),
     "logsumexp with factors": lambda x, **kw: nn.logsumexp(x, b=jnp.asarray(BESIDE), **kw),
     "slopes of softmax": lambda x, **kw: gradix.grad(lambda x: jnp.sum(nn.softmax(x, **kw) * BESIDE))(x),
     "slopes of log_softmax": lambda x, **kw: gradix.grad(lambda x: jnp.sum(nn.log_softmax(x, **kw) * BESIDE))(x),

@@ -1,4 +1,5 @@
 """Activations, normalisation, attention and initializers against their formulas."""
+
 import numpy as np
 import pytest
 import scipy.special as sp
@@ -11,16 +12,30 @@ X = np.array([-30.0, -3.0, -1.0, -0.5, 0.3, 0.7, 1.5, 3.0, 20.0], np.float32)
 W = X.astype(np.float64)
 
 FORMULAS = {
-    "relu": np.maximum(W, 0), "relu6": np.clip(W, 0, 6), "hard_tanh": np.clip(W, -1, 1), "sigmoid": sp.expit(W),
-    "silu": W * sp.expit(W), "softplus": np.logaddexp(W, 0), "log_sigmoid": -np.logaddexp(-W, 0),
-    "soft_sign": W / (1 + abs(W)), "elu": np.where(W > 0, W, np.expm1(W)), "celu": np.where(W > 0, W, np.expm1(W)),
-    "leaky_relu": np.where(W > 0, W, 0.01 * W), "hard_sigmoid": np.clip(W + 3, 0, 6) / 6,
-    "hard_silu": W * np.clip(W + 3, 0, 6) / 6, "mish": W * np.tanh(np.logaddexp(W, 0)),
-    "squareplus": (W + np.sqrt(W * W + 4)) / 2, "tanh": np.tanh(W), "sparse_sigmoid": np.clip((W + 1) / 2, 0, 1),
+    "relu": np.maximum(W, 0),
+    "relu6": np.clip(W, 0, 6),
+    "hard_tanh": np.clip(W, -1, 1),
+    "sigmoid": sp.expit(W),
+    "silu": W * sp.expit(W),
+    "softplus": np.logaddexp(W, 0),
+    "log_sigmoid": -np.logaddexp(-W, 0),
+    "soft_sign": W / (1 + abs(W)),
+    "elu": np.where(W > 0, W, np.expm1(W)),
+    "celu": np.where(W > 0, W, np.expm1(W)),
+    "leaky_relu": np.where(W > 0, W, 0.01 * W),
+    "hard_sigmoid": np.clip(W + 3, 0, 6) / 6,
+    "hard_silu": W * np.clip(W + 3, 0, 6) / 6,
+    "mish": W * np.tanh(np.logaddexp(W, 0)),
+    "squareplus": (W + np.sqrt(W * W + 4)) / 2,
+    "tanh": np.tanh(W),
+    "sparse_sigmoid": np.clip((W + 1) / 2, 0, 1),
     "selu": 1.0507009873554805 * np.where(W > 0, W, 1.6732632423543772 * np.expm1(W)),
     "sparse_plus": np.where(W < -1, 0, np.where(W > 1, W, (W + 1) ** 2 / 4)),
-    "softmax": sp.softmax(W), "log_softmax": sp.log_softmax(W), "logsumexp": sp.logsumexp(W),
-    "logmeanexp": sp.logsumexp(W) - np.log(W.size), "standardize": (W - W.mean()) / np.sqrt(W.var() + 1e-5),
+    "softmax": sp.softmax(W),
+    "log_softmax": sp.log_softmax(W),
+    "logsumexp": sp.logsumexp(W),
+    "logmeanexp": sp.logsumexp(W) - np.log(W.size),
+    "standardize": (W - W.mean()) / np.sqrt(W.var() + 1e-5),
 }
 
 
@@ -35,7 +50,7 @@ def test_values(name):
 def test_derivatives(name):
     function = getattr(nn, name)
     with gradix.enable_x64(True):
-        total = lambda x: jnp.sum(function(x) * jnp.arange(1.0, 10.0))           # noqa: E731
+        total = lambda x: jnp.sum(function(x) * jnp.arange(1.0, 10.0))  # noqa: E731
         x, step = jnp.array(W), 1e-6
         numeric = [(total(x.at[i].add(step)) - total(x.at[i].add(-step))) / (2 * step) for i in range(W.size)]
         # sparse_plus, elu and their like have corners at -1, 0 and 1: look beside them.
@@ -91,10 +106,15 @@ def attention(q, k, v, allowed):
     return np.einsum("bnts,bsnh->btnh", weights, v)
 
 
-@pytest.mark.parametrize("options, allowed", [
-    ({}, np.ones((5, 6), bool)), ({"is_causal": True}, np.tri(5, 6, dtype=bool)),
-    ({"local_window_size": (1, 2)}, np.tri(5, 6, 2, dtype=bool) & ~np.tri(5, 6, -2, dtype=bool))],
-    ids=["full", "causal", "local"])
+@pytest.mark.parametrize(
+    "options, allowed",
+    [
+        ({}, np.ones((5, 6), bool)),
+        ({"is_causal": True}, np.tri(5, 6, dtype=bool)),
+        ({"local_window_size": (1, 2)}, np.tri(5, 6, 2, dtype=bool) & ~np.tri(5, 6, -2, dtype=bool)),
+    ],
+    ids=["full", "causal", "local"],
+)
 def test_attention(options, allowed):
     r = np.random.default_rng(0)
     q, k, v = [r.normal(size=s).astype(np.float32) for s in ((2, 5, 4, 8), (2, 6, 2, 8), (2, 6, 2, 8))]
@@ -120,9 +140,17 @@ def test_attention_checks_shapes():
         nn.dot_product_attention(jnp.ones((1, 2, 3, 4)), jnp.ones((1, 2, 2, 4)), jnp.ones((1, 2, 2, 4)))
 
 
-@pytest.mark.parametrize("name, variance", [
-    ("glorot_normal", 2 / 500), ("glorot_uniform", 2 / 500), ("he_normal", 2 / 200), ("he_uniform", 2 / 200),
-    ("lecun_normal", 1 / 200), ("lecun_uniform", 1 / 200)])
+@pytest.mark.parametrize(
+    "name, variance",
+    [
+        ("glorot_normal", 2 / 500),
+        ("glorot_uniform", 2 / 500),
+        ("he_normal", 2 / 200),
+        ("he_uniform", 2 / 200),
+        ("lecun_normal", 1 / 200),
+        ("lecun_uniform", 1 / 200),
+    ],
+)
 def test_initializers(name, variance):
     drawn = np.asarray(getattr(initializers, name)()(random.key(0), (200, 300)))
     np.testing.assert_allclose(drawn.var(), variance, rtol=0.03)
@@ -148,9 +176,14 @@ def test_delta_orthogonal_keeps_lengths(space):
     assert np.count_nonzero(drawn) == np.count_nonzero(centre)
 
 
-@pytest.mark.parametrize("make, shape, match", [
-    (initializers.orthogonal, (3,), "at least two axes"), (initializers.delta_orthogonal, (3, 3), "one to three spatial axes"),
-    (initializers.delta_orthogonal, (3, 4, 2), "number of inputs")])
+@pytest.mark.parametrize(
+    "make, shape, match",
+    [
+        (initializers.orthogonal, (3,), "at least two axes"),
+        (initializers.delta_orthogonal, (3, 3), "one to three spatial axes"),
+        (initializers.delta_orthogonal, (3, 4, 2), "number of inputs"),
+    ],
+)
 def test_orthogonal_initializers_refuse(make, shape, match):
     with pytest.raises(ValueError, match=match):
         make()(random.key(0), shape)

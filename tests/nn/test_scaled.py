@@ -1,4 +1,5 @@
 """Products in few bits are near the products of the values, and exact where the values need no rounding."""
+
 import numpy as np
 import pytest
 
@@ -54,9 +55,13 @@ def test_scaled_matmul():
     want = np.einsum("bmk,bnk->bmn", A * s.repeat(16, 2), B * t.repeat(16, 2))
     np.testing.assert_allclose(nn.scaled_matmul(A, B, s, t), want, rtol=1e-4, atol=1e-4)
     assert nn.scaled_matmul(A, B, s, t, "bfloat16").dtype == jnp.bfloat16
-    for args, pattern in (((A[0], B, s, t), "three axes"), ((A, B[..., :30], s, t), "lhs and rhs"),
-                          ((A, B, s[..., :2], t), "scales"), ((A, B, s[:, :3], t), "first two sizes"),
-                          ((A, B, s[..., :3], t[..., :3]), "64 elements")):
+    for args, pattern in (
+        ((A[0], B, s, t), "three axes"),
+        ((A, B[..., :30], s, t), "lhs and rhs"),
+        ((A, B, s[..., :2], t), "scales"),
+        ((A, B, s[:, :3], t), "first two sizes"),
+        ((A, B, s[..., :3], t[..., :3]), "64 elements"),
+    ):
         with pytest.raises(ValueError, match=pattern):
             nn.scaled_matmul(*args)
 

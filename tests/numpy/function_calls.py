@@ -3,6 +3,7 @@
 A call takes the operands `x` and `y` of one shape, a vector, and the matrix `m` of three columns. Functions whose
 results have as many elements as there are answers take the number, as they must under `jit`.
 """
+
 import numpy as np
 
 ONE = """abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh bitwise_count
@@ -30,7 +31,8 @@ SPECIAL = {
     "stack_like": lambda np_, x, y: np_.stack([x, y], -1),
     "lexsort_like": lambda np_, x, y: np_.lexsort((x, y)),
     "ldexp_like": lambda np_, x, y: np_.ldexp(x, np_.arange(x.size) - 3),
-    "trim_zeros": None, "array_str_like": None,          # of sizes that depend on values
+    "trim_zeros": None,
+    "array_str_like": None,  # of sizes that depend on values
 }
 
 # Functions with arguments of their own: `f(np, x, y, m)`.
@@ -40,8 +42,9 @@ OTHERS = {
     "nanpercentile": lambda np_, x, y, m: np_.nanpercentile(x, 30.0),
     "nanquantile": lambda np_, x, y, m: np_.nanquantile(m, 0.6, axis=1),
     "unique": lambda np_, x, y, m: np_.unique(x, size=len(x) + 2, fill_value=0),
-    "unique_all": lambda np_, x, y, m: np_.unique(x, return_index=True, return_inverse=True, return_counts=True,
-                                                  size=len(x), fill_value=1),
+    "unique_all": lambda np_, x, y, m: np_.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, size=len(x), fill_value=1
+    ),
     "union1d": lambda np_, x, y, m: np_.union1d(x, y, size=2 * len(x), fill_value=0),
     "intersect1d": lambda np_, x, y, m: np_.intersect1d(x, y, size=len(x), fill_value=0),
     "setdiff1d": lambda np_, x, y, m: np_.setdiff1d(x, y[:3], size=len(x), fill_value=0),
@@ -66,7 +69,9 @@ OTHERS = {
     "extract": lambda np_, x, y, m: np_.extract(y == y, x, size=len(x), fill_value=0),
     "take": lambda np_, x, y, m: np_.take(x, np.array([0, -1, 3]), mode="fill"),
     "take_along_axis": lambda np_, x, y, m: np_.take_along_axis(m, np_.argsort(m, axis=1), axis=1),
-    "put_along_axis": lambda np_, x, y, m: np_.put_along_axis(m, np.zeros((len(m), 1), int), m[:, 1:2], 1, inplace=False),
+    "put_along_axis": lambda np_, x, y, m: np_.put_along_axis(
+        m, np.zeros((len(m), 1), int), m[:, 1:2], 1, inplace=False
+    ),
     "put": lambda np_, x, y, m: np_.put(x, np.array([0, 2]), y[:2], inplace=False),
     "place": lambda np_, x, y, m: np_.place(x, x == y, y[:2], inplace=False),
     "insert": lambda np_, x, y, m: np_.insert(x, 1, y[0]),
@@ -121,12 +126,18 @@ def calls():
     for name in ONE:
         special = SPECIAL.get(name, name)
         if special is not None:
-            found[name] = ((lambda np_, x, y, m, f=special: f(np_, x)) if callable(special)
-                           else lambda np_, x, y, m, name=name: getattr(np_, name)(x))
+            found[name] = (
+                (lambda np_, x, y, m, f=special: f(np_, x))
+                if callable(special)
+                else lambda np_, x, y, m, name=name: getattr(np_, name)(x)
+            )
     for name in TWO:
         special = SPECIAL.get(name, name)
-        found[name] = ((lambda np_, x, y, m, f=special: f(np_, x, y)) if callable(special)
-                       else lambda np_, x, y, m, name=name: getattr(np_, name)(x, y))
+        found[name] = (
+            (lambda np_, x, y, m, f=special: f(np_, x, y))
+            if callable(special)
+            else lambda np_, x, y, m, name=name: getattr(np_, name)(x, y)
+        )
     for name in FOLDS:
         found[name] = lambda np_, x, y, m, name=name: getattr(np_, name)(x)
     return found
@@ -134,7 +145,8 @@ def calls():
 
 # What makes arrays of numbers that are given, tells of types and shapes, has a form that is called above, or whose
 # results' sizes depend on values.
-CONSTRUCTORS = set("""apply_over_axes arange array_repr array_str array_split astype atleast_1d atleast_3d bartlett blackman
+CONSTRUCTORS = set(
+    """apply_over_axes arange array_repr array_str array_split astype atleast_1d atleast_3d bartlett blackman
 block broadcast_arrays broadcast_shapes broadcast_to can_cast concat concatenate diag_indices diag_indices_from dsplit
 dstack einsum_path empty empty_like expand_dims eye fliplr from_dlpack frombuffer fromfile fromfunction fromiter
 frompyfunc fromstring full geomspace get_printoptions hamming hanning histogram2d histogram_bin_edges histogramdd hsplit
@@ -142,4 +154,5 @@ identity indices iscomplexobj isdtype isrealobj isscalar issubdtype iterable ix_
 matrix_transpose meshgrid moveaxis ndim ones packbits permute_dims poly polydiv polyfit printoptions promote_types
 ravel_multi_index reshape resize result_type rollaxis roots save savez set_printoptions shape size split squeeze
 swapaxes transpose tri tril_indices tril_indices_from trim_zeros triu triu_indices triu_indices_from unique_counts
-unique_inverse unique_values unpackbits unravel_index unstack vecmat vectorize vsplit vstack zeros bincount""".split())
+unique_inverse unique_values unpackbits unravel_index unstack vecmat vectorize vsplit vstack zeros bincount""".split()
+)

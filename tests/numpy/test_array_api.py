@@ -1,4 +1,5 @@
 """The namespace as the Python array API standard describes it, beyond what the other tests hold."""
+
 import math
 
 import numpy as np
@@ -34,14 +35,22 @@ def test_capabilities_and_devices(info):
 
 def test_dtypes_follow_the_width(info, x64):
     wide = 64 if x64 else 32
-    defaults = {"real floating": f"float{wide}", "complex floating": f"complex{2 * wide}", "integral": f"int{wide}",
-                "indexing": f"int{wide}"}
+    defaults = {
+        "real floating": f"float{wide}",
+        "complex floating": f"complex{2 * wide}",
+        "integral": f"int{wide}",
+        "indexing": f"int{wide}",
+    }
     assert {k: v.name for k, v in info.default_dtypes(device=None).items()} == defaults
     names = info.dtypes()
     assert all(dtype == np.dtype(name) for name, dtype in names.items())
     assert ("float64" in names) == ("int64" in names) == ("complex128" in names) == x64
     assert set(info.dtypes(kind="signed integer")) == {"int8", "int16", "int32", *(["int64"] if x64 else [])}
-    assert set(info.dtypes(kind=("bool", "complex floating"))) == {"bool", "complex64", *(["complex128"] if x64 else [])}
+    assert set(info.dtypes(kind=("bool", "complex floating"))) == {
+        "bool",
+        "complex64",
+        *(["complex128"] if x64 else []),
+    }
     assert set(info.dtypes(kind="numeric")) == set(names) - {"bool"}
     for name, dtype in names.items():
         assert jnp.ones(2, dtype).dtype == dtype and jnp.isdtype(dtype, dtype), name
@@ -84,7 +93,13 @@ def test_dlpack_of_our_own_arrays_needs_no_copy():
         jnp.from_dlpack(np.arange(3), copy=False)
 
 
-PAIRS = np.array([(x, y) for x in (0.0, -0.0, 1.0, -3.0, 7.5, math.inf, -math.inf, math.nan, 3e4) for y in (0.0, -0.0, 2.0, -3.0, .1, math.inf, -math.inf)])
+PAIRS = np.array(
+    [
+        (x, y)
+        for x in (0.0, -0.0, 1.0, -3.0, 7.5, math.inf, -math.inf, math.nan, 3e4)
+        for y in (0.0, -0.0, 2.0, -3.0, 0.1, math.inf, -math.inf)
+    ]
+)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

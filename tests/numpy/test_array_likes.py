@@ -1,4 +1,5 @@
 """Objects with `__jax_array__`, or with a shape and a dtype alone, have the shape, size and type that they say."""
+
 import numpy as np
 import pytest
 
@@ -26,6 +27,7 @@ class Node(Weight):
 
 class Typed:
     """It tells its type, and has no value."""
+
     shape, dtype, ndim, size = (2, 3), np.dtype("float16"), 2, 6
 
     def __jax_array__(self):

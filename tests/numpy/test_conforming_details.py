@@ -1,4 +1,5 @@
 """Small answers in which programs and NumPy's users are exact: dtypes of indices, kinds of errors, homes of names."""
+
 import numpy as np
 import pytest
 

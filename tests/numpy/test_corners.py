@@ -1,4 +1,5 @@
 """Arguments and values at the corners of functions of arrays."""
+
 import io
 
 import numpy as np
@@ -34,8 +35,8 @@ def test_signs_of_zeros(dtype):
 @pytest.mark.parametrize("name", ["clz", "population_count"])
 def test_bits_of_narrow_integers(name, dtype):
     width = int(dtype[-1])
-    patterns = np.arange(2 ** width)
-    x = jnp.array(patterns - (patterns >= 2 ** (width - 1)) * 2 ** width if dtype[0] == "i" else patterns).astype(dtype)
+    patterns = np.arange(2**width)
+    x = jnp.array(patterns - (patterns >= 2 ** (width - 1)) * 2**width if dtype[0] == "i" else patterns).astype(dtype)
     texts = [f"{p:0{width}b}" for p in patterns]
     counts = [t.count("1") if name == "population_count" else len(t) - len(t.lstrip("0")) for t in texts]
     want = np.asarray(jnp.array(counts).astype(dtype).astype(int))
@@ -105,7 +106,9 @@ def test_sets_of_complex_numbers_have_one_nan(wrap):
     assert (places.tolist(), inverse.tolist(), counts.tolist()) == ([4, 0, 1], [1, 2, 2, 2, 0], [1, 1, 3])
     np.testing.assert_array_equal(wrap(lambda: jnp.setdiff1d(z, z[:1], size=2))(), np.array([0, nan], "complex64"))
     np.testing.assert_array_equal(wrap(lambda: jnp.setxor1d(z, z[:2], size=3))(), np.array([0, nan, nan], "complex64"))
-    np.testing.assert_array_equal(wrap(lambda: jnp.union1d(z[:2], z[2:], size=3))(), np.array([0, 1 + 1j, nan], "complex64"))
+    np.testing.assert_array_equal(
+        wrap(lambda: jnp.union1d(z[:2], z[2:], size=3))(), np.array([0, 1 + 1j, nan], "complex64")
+    )
 
 
 def test_extrema_of_complex_numbers_pass_over_nan():
@@ -122,10 +125,19 @@ def test_8_bit_floats_are_sorted_with_nan_last():
     assert float(jnp.nanmedian(x)) == 0.25 and jnp.isnan(jnp.median(x))
 
 
-@pytest.mark.parametrize("name, call", [
-    ("matmul", lambda a, b: a @ b), ("matmul", jnp.matmul), ("dot", jnp.dot), ("inner", lambda a, b: jnp.inner(a, b.T)),
-    ("tensordot", lambda a, b: jnp.tensordot(a, b, 1)), ("matmul", lambda a, b: jnp.stack([a, a]) @ b),
-    ("matmul", lambda a, b: a @ b.astype("int32")), ("matmul", lambda a, b: gradix.jit(lambda a, b: a @ b)(a, b))])
+@pytest.mark.parametrize(
+    "name, call",
+    [
+        ("matmul", lambda a, b: a @ b),
+        ("matmul", jnp.matmul),
+        ("dot", jnp.dot),
+        ("inner", lambda a, b: jnp.inner(a, b.T)),
+        ("tensordot", lambda a, b: jnp.tensordot(a, b, 1)),
+        ("matmul", lambda a, b: jnp.stack([a, a]) @ b),
+        ("matmul", lambda a, b: a @ b.astype("int32")),
+        ("matmul", lambda a, b: gradix.jit(lambda a, b: a @ b)(a, b)),
+    ],
+)
 def test_sizes_that_do_not_fit_are_told_in_terms_of_the_function(name, call):
     with pytest.raises(TypeError) as error:
         call(jnp.ones((3, 4)), jnp.ones((3, 4)))
@@ -138,7 +150,17 @@ def test_formats_of_narrow_types():
     assert f"{jnp.bfloat16(2)}" == "2.0" and f"{jnp.asarray(3, 'int4')}" == "3"
 
 
-@pytest.mark.parametrize("call", ["jnp.zeros(3, x)", "x.astype(x)", "jnp.sum(x, dtype=x)", "jnp.vstack(x, x)", "jnp.hstack([x], x)", "gradix.jit(lambda x: jnp.zeros(2, x))(x)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "jnp.zeros(3, x)",
+        "x.astype(x)",
+        "jnp.sum(x, dtype=x)",
+        "jnp.vstack(x, x)",
+        "jnp.hstack([x], x)",
+        "gradix.jit(lambda x: jnp.zeros(2, x))(x)",
+    ],
+)
 def test_an_array_is_no_dtype(call):
     with pytest.raises(ValueError, match="x.dtype"):
         eval(call, {"x": jnp.ones(3), "jnp": jnp, "gradix": gradix})

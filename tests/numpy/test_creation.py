@@ -1,4 +1,5 @@
 """New arrays: values against NumPy, dtypes and weak types, and what is refused."""
+
 import io
 import warnings
 
@@ -36,7 +37,7 @@ VALUES = [
     ("jnp.asarray(1.0, float)", "float32", False, 1),
     ("jnp.asarray(jnp.asarray(1.0))", "float32", True, 1),
     ("jnp.asarray(memoryview(b'ab'))", "uint8", False, [97, 98]),
-    ("jnp.array(2 ** 31, 'uint32')", "uint32", False, 2 ** 31),
+    ("jnp.array(2 ** 31, 'uint32')", "uint32", False, 2**31),
     ("jnp.float32(2)", "float32", False, 2),
     ("jnp.int8([1.5, 2])", "int8", False, [1, 2]),
     ("jnp.zeros((2,), int)", "int32", False, [0, 0]),
@@ -84,31 +85,34 @@ def test_values_and_types(expression, dtype, weak, values):
 
 
 @pytest.mark.x32
-@pytest.mark.parametrize(("expression", "error", "text"), [
-    ("jnp.array('a')", TypeError, "cannot become an array"),
-    ("jnp.array(object())", TypeError, "Give numbers, booleans"),
-    ("jnp.array({1, 2})", TypeError, "Give numbers, booleans"),
-    ("jnp.array(None)", ValueError, "None, which is not a number"),
-    ("jnp.array([1, None])", ValueError, "None, which is not a number"),
-    ("jnp.array([[1, 2], [3]])", ValueError, "inhomogeneous"),
-    ("jnp.array(2 ** 40)", OverflowError, "too large"),
-    ("jnp.array(300, 'int8')", OverflowError, "int8"),
-    ("jnp.array([300], 'int8')", OverflowError, "int8"),
-    ("jnp.array([1], order='F')", NotImplementedError, "order"),
-    ("jnp.zeros((2.5,))", TypeError, "integer type"),
-    ("jnp.zeros(-1)", TypeError, "nonnegative"),
-    ("jnp.zeros_like([1])", TypeError, "list"),
-    ("jnp.eye(-1)", ValueError, "negative"),
-    ("jnp.arange(2j)", ValueError, "complex"),
-    ("jnp.arange(jnp.arange(3))", ValueError, "scalars"),
-    ("jnp.arange(0, 3, 0)", ZeroDivisionError, "division"),
-    ("jnp.linspace(0, 1, -1)", ValueError, "non-negative"),
-    ("jnp.tril(jnp.ones(3))", ValueError, "at least two axes"),
-    ("jnp.diag(jnp.ones((2, 2, 2)))", ValueError, "a vector or a matrix"),
-    ("jnp.meshgrid(jnp.ones(2), indexing='ab')", ValueError, "'xy' or 'ij'"),
-    ("jnp.fromiter([1], int)", NotImplementedError, "np.fromiter"),
-    ("jnp.float32()", TypeError, "x"),
-])
+@pytest.mark.parametrize(
+    ("expression", "error", "text"),
+    [
+        ("jnp.array('a')", TypeError, "cannot become an array"),
+        ("jnp.array(object())", TypeError, "Give numbers, booleans"),
+        ("jnp.array({1, 2})", TypeError, "Give numbers, booleans"),
+        ("jnp.array(None)", ValueError, "None, which is not a number"),
+        ("jnp.array([1, None])", ValueError, "None, which is not a number"),
+        ("jnp.array([[1, 2], [3]])", ValueError, "inhomogeneous"),
+        ("jnp.array(2 ** 40)", OverflowError, "too large"),
+        ("jnp.array(300, 'int8')", OverflowError, "int8"),
+        ("jnp.array([300], 'int8')", OverflowError, "int8"),
+        ("jnp.array([1], order='F')", NotImplementedError, "order"),
+        ("jnp.zeros((2.5,))", TypeError, "integer type"),
+        ("jnp.zeros(-1)", TypeError, "nonnegative"),
+        ("jnp.zeros_like([1])", TypeError, "list"),
+        ("jnp.eye(-1)", ValueError, "negative"),
+        ("jnp.arange(2j)", ValueError, "complex"),
+        ("jnp.arange(jnp.arange(3))", ValueError, "scalars"),
+        ("jnp.arange(0, 3, 0)", ZeroDivisionError, "division"),
+        ("jnp.linspace(0, 1, -1)", ValueError, "non-negative"),
+        ("jnp.tril(jnp.ones(3))", ValueError, "at least two axes"),
+        ("jnp.diag(jnp.ones((2, 2, 2)))", ValueError, "a vector or a matrix"),
+        ("jnp.meshgrid(jnp.ones(2), indexing='ab')", ValueError, "'xy' or 'ij'"),
+        ("jnp.fromiter([1], int)", NotImplementedError, "np.fromiter"),
+        ("jnp.float32()", TypeError, "x"),
+    ],
+)
 def test_what_is_refused(expression, error, text):
     with pytest.raises(error, match=text):
         eval(expression, {"jnp": jnp, "np": np})
@@ -125,7 +129,7 @@ def test_asking_for_64_bits_warns_once_it_narrows():
         jnp.zeros(2, float), jnp.array(np.ones(2)), jnp.arange(3, dtype=int)
     with gradix.enable_x64():
         assert jnp.zeros(2, "float64").dtype == jnp.arange(2.0).dtype == "float64"
-        assert jnp.array(1).dtype == "int64" and jnp.array([2 ** 40]).item() == 2 ** 40
+        assert jnp.array(1).dtype == "int64" and jnp.array([2**40]).item() == 2**40
 
 
 @pytest.mark.x32
@@ -180,8 +184,10 @@ def test_diagonals_of_stacks():
 def test_grids():
     for indexing in ("xy", "ij"):
         for sparse in (False, True):
-            for got, want in zip(jnp.meshgrid(np.arange(3), np.arange(2.0), sparse=sparse, indexing=indexing),
-                                 np.meshgrid(np.arange(3), np.arange(2.0), sparse=sparse, indexing=indexing)):
+            for got, want in zip(
+                jnp.meshgrid(np.arange(3), np.arange(2.0), sparse=sparse, indexing=indexing),
+                np.meshgrid(np.arange(3), np.arange(2.0), sparse=sparse, indexing=indexing),
+            ):
                 same(got, want)
     same(jnp.indices((2, 3)), np.indices((2, 3)))
     for got, want in zip(jnp.indices((2, 3), sparse=True), np.indices((2, 3), sparse=True)):
@@ -203,6 +209,7 @@ def test_linspace_of_steps_and_derivatives():
 
 
 # -- dtypes as scalar types ----------------------------------------------------------------------------------------
+
 
 @pytest.mark.x32
 def test_scalar_types_stand_for_dtypes():

@@ -1,4 +1,5 @@
 """Random index expressions of every kind NumPy allows, read and updated, eager and compiled, against NumPy."""
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -21,7 +22,7 @@ def cases(draw):
     while place < used:
         if place == before and not any(part is Ellipsis for part in out) and draw(st.booleans()):
             out.append(Ellipsis)
-            place = len(shape) - (used - place)             # the rest index the last axes
+            place = len(shape) - (used - place)  # the rest index the last axes
             used = len(shape)
             continue
         part, lengths, axes = draw(parts(shape[place:used], lengths))
@@ -77,12 +78,14 @@ def with_arrays(index, put):
 
 def programs(index):
     """One function of the array, the values and the index arrays: what is read, then every update, at an index."""
+
     def program(x, values, arrays):
         rest = iter(arrays)
         at = x.at[with_arrays(index, lambda _: next(rest))]
         rest = iter(arrays)
         read = x[with_arrays(index, lambda _: next(rest))]
         return [read, *[getattr(at, name)(values) for name in UPDATES], at.apply(jnp.negative)]
+
     return program
 
 
@@ -108,7 +111,7 @@ def check(case):
         return False
     count = np.zeros(shape, int)
     np.add.at(count, index, 1)
-    repeated = count.max(initial=0) > 1                 # then which of several values stays is not said
+    repeated = count.max(initial=0) > 1  # then which of several values stays is not said
     values = np.int32(7) if repeated else (np.arange(h[index].size, dtype=np.int32).reshape(h[index].shape) * 2) % 11
     want, arrays = expected(h, index, values), []
     with_arrays(index, lambda a: arrays.append(jnp.asarray(a)))
@@ -157,7 +160,7 @@ def test_what_is_out_of_bounds(case, random):
     far = index[place].astype(np.int32)
     far.flat[random.randrange(far.size)] = random.choice([n, n + 5, -n - 1, -n - 7])
     counted = np.where(far < 0, far + n, far)
-    end = np.take(h, [0], axis) * 0 - 1                 # one more row, which stands for what is outside
+    end = np.take(h, [0], axis) * 0 - 1  # one more row, which stands for what is outside
     wide = np.concatenate([h, end], axis)
     outer = replaced(index, place, np.where((counted < 0) | (counted >= n), n, counted))
     ends = replaced(index, place, np.clip(counted, 0, n - 1))
@@ -166,32 +169,48 @@ def test_what_is_out_of_bounds(case, random):
     np.add.at(clipped, ends, 1)
     moved, x = replaced(index, place, far), jnp.asarray(h)
     for run in (lambda f: f, gradix.jit):
-        got = run(lambda x, i: [
-            x.at[replaced(moved, place, i)].get(mode="fill", fill_value=-1), x.at[replaced(moved, place, i)].get(mode="clip"),
-            x.at[replaced(moved, place, i)].add(1), x.at[replaced(moved, place, i)].add(1, mode="clip")])(x, far)
+        got = run(
+            lambda x, i: [
+                x.at[replaced(moved, place, i)].get(mode="fill", fill_value=-1),
+                x.at[replaced(moved, place, i)].get(mode="clip"),
+                x.at[replaced(moved, place, i)].add(1),
+                x.at[replaced(moved, place, i)].add(1, mode="clip"),
+            ]
+        )(x, far)
         for g, w in zip(got, (wide[outer], h[ends], np.take(written, range(n), axis), clipped), strict=True):
             np.testing.assert_array_equal(np.asarray(g), w, err_msg=f"{shape} at {moved}")
 
 
 def replaced(index, place: int, part) -> tuple:
-    return (*index[:place], part, *index[place + 1:])
+    return (*index[:place], part, *index[place + 1 :])
 
 
 def axis_of(index, place: int, ndim: int) -> int:
     """The axis of the array that a part of an index is about."""
+
     def axes(part) -> int:
         if part is None or part is Ellipsis or isinstance(part, (bool, np.bool_)):
             return 0
         return part.ndim if isinstance(part, np.ndarray) and part.dtype == bool else 1
+
     before = sum(map(axes, index[:place]))
     if not any(part is Ellipsis for part in index[:place]):
         return before
     return ndim - sum(map(axes, index[place:]))
 
 
-@pytest.mark.parametrize("names", [{}, {"indices_are_sorted": True}, {"unique_indices": True}, {"mode": "promise_in_bounds"},
-                                   {"indices_are_sorted": True, "unique_indices": True, "mode": "fill", "fill_value": 0},
-                                   {"wrap_negative_indices": False}, {"out_sharding": None}])
+@pytest.mark.parametrize(
+    "names",
+    [
+        {},
+        {"indices_are_sorted": True},
+        {"unique_indices": True},
+        {"mode": "promise_in_bounds"},
+        {"indices_are_sorted": True, "unique_indices": True, "mode": "fill", "fill_value": 0},
+        {"wrap_negative_indices": False},
+        {"out_sharding": None},
+    ],
+)
 def test_promises_change_no_answer(names):
     h, i = np.arange(12.0, dtype=np.float32).reshape(3, 4), np.array([0, 2])
     x = jnp.asarray(h)
@@ -231,8 +250,10 @@ def test_masks_mean_one_thing_traced_or_not_mapped_or_not(name):
         np.testing.assert_array_equal(gradix.jit(one)(h, masks), want(h, masks))
         np.testing.assert_array_equal(gradix.vmap(one)(h, masks), each)
         np.testing.assert_array_equal(gradix.jit(gradix.vmap(one))(h, masks), each)
-        rows = lambda x, m, value=value: update(jnp.asarray(x), m, value)       # a mask of the first axis only
+        rows = lambda x, m, value=value: update(jnp.asarray(x), m, value)  # a mask of the first axis only
         first = masks[:, 0, 0]
         np.testing.assert_array_equal(gradix.jit(rows)(h, first), want(h, first))
-        np.testing.assert_array_equal(gradix.vmap(rows, in_axes=(None, 0))(h[0], masks[:, :, 0]),
-                                      np.stack([want(h[0], m) for m in masks[:, :, 0]]))
+        np.testing.assert_array_equal(
+            gradix.vmap(rows, in_axes=(None, 0))(h[0], masks[:, :, 0]),
+            np.stack([want(h[0], m) for m in masks[:, :, 0]]),
+        )

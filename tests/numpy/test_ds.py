@@ -1,4 +1,5 @@
 """`gradix.ds`: parts of known size at traced places, of arrays and of mutable arrays."""
+
 import numpy as np
 import pytest
 
@@ -17,8 +18,14 @@ INDICES = {
     "first ones": lambda i: gradix.ds(2),
 }
 PLAIN = {
-    "rows": np.s_[1:3], "block": np.s_[1:3, 1:3], "columns": np.s_[:, 1:3], "both kinds": np.s_[0:2, 1:4],
-    "after a number": np.s_[1, 1:4], "last": np.s_[..., 1:4:2], "new axis": np.s_[None, 1:3], "first ones": np.s_[0:2],
+    "rows": np.s_[1:3],
+    "block": np.s_[1:3, 1:3],
+    "columns": np.s_[:, 1:3],
+    "both kinds": np.s_[0:2, 1:4],
+    "after a number": np.s_[1, 1:4],
+    "last": np.s_[..., 1:4:2],
+    "new axis": np.s_[None, 1:3],
+    "first ones": np.s_[0:2],
 }
 
 
@@ -30,6 +37,7 @@ def test_parts_of_arrays(name):
 
     def both(x, i):
         return x[index(i)], x.at[index(i)].set(-1)
+
     for got in (both(jnp.asarray(X), 1), gradix.jit(both)(X, 1)):
         np.testing.assert_array_equal(got[0], want)
         np.testing.assert_array_equal(got[1], updated)
@@ -50,6 +58,7 @@ def test_mutable_arrays_take_them():
     def write(i):
         ref[gradix.ds(i, 2)] = jnp.array([7, 8])
         return ref[gradix.ds(i, 3)]
+
     assert write(1).tolist() == [7, 8, 3]
     assert ref[...].tolist() == [0, 7, 8, 3, 4]
 

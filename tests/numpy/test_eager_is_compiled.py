@@ -2,6 +2,7 @@
 
 All functions are compiled as few programs, so that a dtype takes seconds.
 """
+
 import inspect
 import warnings
 
@@ -14,8 +15,28 @@ from tests.numpy.function_calls import CONSTRUCTORS, calls
 
 CALLS = calls()
 QUICK = "float32", "float8_e5m2", "complex64", "uint4"
-SLOW = ("bfloat16", "int8", "float16", "float64", "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e3m4", "float8_e5m2fnuz", "complex128",
-        "bool", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "int4", "int2", "uint2")
+SLOW = (
+    "bfloat16",
+    "int8",
+    "float16",
+    "float64",
+    "float8_e4m3fn",
+    "float8_e4m3b11fnuz",
+    "float8_e3m4",
+    "float8_e5m2fnuz",
+    "complex128",
+    "bool",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "int4",
+    "int2",
+    "uint2",
+)
 DTYPES = [*QUICK, *[pytest.param(d, marks=pytest.mark.slow) for d in SLOW]]
 SIZES = {"some": 9, "one": 1, "none": 0}
 
@@ -39,15 +60,41 @@ def operands(dtype, size: int):
         values: list = [0, 1, 1, 0, 1, 0, 0, 1, 1]
     elif is_integer(dtype):
         info = jnp.iinfo(dtype)
-        values = [0, 1, min(2, info.max), min(3, info.max), info.max, info.min, min(5, info.max), max(-1, info.min),
-                  info.max - 1]
+        values = [
+            0,
+            1,
+            min(2, info.max),
+            min(3, info.max),
+            info.max,
+            info.min,
+            min(5, info.max),
+            max(-1, info.min),
+            info.max - 1,
+        ]
     elif dtype.kind == "c":
-        values = [0, -0.0, complex(np.nan, 1), complex(1, np.nan), complex(np.inf, 2), complex(0, -np.inf), -1 + 0.5j,
-                  2 - 3j, 0.5j]
+        values = [
+            0,
+            -0.0,
+            complex(np.nan, 1),
+            complex(1, np.nan),
+            complex(np.inf, 2),
+            complex(0, -np.inf),
+            -1 + 0.5j,
+            2 - 3j,
+            0.5j,
+        ]
     else:
         values = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.5, -2.0, 0.25, 1.5]
     values = values[1:2] if size == 1 else values[:size]
-    wide = "complex128" if dtype.kind == "c" else "uint64" if dtype == "uint64" else "int64" if is_integer(dtype) else "float64"
+    wide = (
+        "complex128"
+        if dtype.kind == "c"
+        else "uint64"
+        if dtype == "uint64"
+        else "int64"
+        if is_integer(dtype)
+        else "float64"
+    )
     x = np.array(values, wide).astype(dtype)
     return [jnp.asarray(a) for a in (x, x[::-1], np.resize(x, (4, 3)) if size else x.reshape(0, 3))]
 
@@ -110,7 +157,7 @@ def test_eager_is_compiled(dtype, size):
         assert len(works) > 150
         together = {}
         for i in range(0, len(works), 60):
-            together.update(compiled(works[i:i + 60], args))
+            together.update(compiled(works[i : i + 60], args))
         for name in works:
             if (name, str(dtype)) in CANCELS | NOT_COMPILED or name in ZEROS_AROUND and not is_integer(dtype):
                 continue
@@ -119,14 +166,19 @@ def test_eager_is_compiled(dtype, size):
             elif found := difference(eager[name], leaves(together[name]), name, eps):
                 wrong.append(f"{name}: {found}")
         for name in CALLS.keys() - set(works):
-            staged = outcome(lambda name=name: gradix.eval_shape(lambda x, y, m: CALLS[name](jnp, x, y, m), *args) and [])
+            staged = outcome(
+                lambda name=name: gradix.eval_shape(lambda x, y, m: CALLS[name](jnp, x, y, m), *args) and []
+            )
             if type(staged) is not type(eager[name]):
                 wrong.append(f"{name}: raises {eager[name]!r:.100}, but traced {staged!r:.100}")
     assert not wrong, "\n".join(wrong)
 
 
 def test_every_function_is_called():
-    functions = {name for name in dir(jnp) if not name.startswith("_") and callable(getattr(jnp, name))
-                 and not inspect.isclass(getattr(jnp, name))}
+    functions = {
+        name
+        for name in dir(jnp)
+        if not name.startswith("_") and callable(getattr(jnp, name)) and not inspect.isclass(getattr(jnp, name))
+    }
     same = {name.removesuffix("_like") for name in CALLS}
     assert functions - set(CALLS) - same - CONSTRUCTORS == set()

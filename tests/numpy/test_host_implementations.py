@@ -1,4 +1,5 @@
 """The host rules of whole functions against the functions' programs: the same from the first call on, with all special values."""
+
 import itertools
 
 import numpy as np
@@ -92,7 +93,9 @@ def test_frexp(dtype):
 @pytest.mark.parametrize("name", ["gcd", "lcm"])
 def test_whole_numbers(name, dtype):
     least = np.iinfo(dtype).min
-    x, y = pairs([v if v >= least else -v for v in WHOLE if v <= np.iinfo(dtype).max] + [int(least), np.iinfo(dtype).max], dtype)
+    x, y = pairs(
+        [v if v >= least else -v for v in WHOLE if v <= np.iinfo(dtype).max] + [int(least), np.iinfo(dtype).max], dtype
+    )
     exact(getattr(jnp, name), getattr(host, name), x, y)
     keep = (x != least) & (y != least)
     exact(getattr(jnp, name), getattr(host, name), x[keep], y[keep])
@@ -133,8 +136,16 @@ def test_take_along_axis(dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_middles(dtype):
-    for x in (noise(dtype, 9), noise(dtype, 8), noise(dtype, 3, 4), np.array(SPECIAL, dtype), np.array(SPECIAL[:-1], dtype),
-              np.array([2.0], dtype), np.array(1.5, dtype), np.array([0.0, -0.0], dtype)):
+    for x in (
+        noise(dtype, 9),
+        noise(dtype, 8),
+        noise(dtype, 3, 4),
+        np.array(SPECIAL, dtype),
+        np.array(SPECIAL[:-1], dtype),
+        np.array([2.0], dtype),
+        np.array(1.5, dtype),
+        np.array([0.0, -0.0], dtype),
+    ):
         exact(jnp.median, on_rows.median, x)
         for q in (0.0, 0.3, 0.5, 1.0, -0.2, 1.7):
             for method in ("linear", "midpoint"):
@@ -146,7 +157,12 @@ def test_middles(dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_parts(dtype):
-    for x in (noise(dtype, 7), np.array([2, 1, 2, 1, 1, 3], dtype), np.array(SPECIAL, dtype), np.array([1, np.nan, -2], dtype)):
+    for x in (
+        noise(dtype, 7),
+        np.array([2, 1, 2, 1, 1, 3], dtype),
+        np.array(SPECIAL, dtype),
+        np.array([1, np.nan, -2], dtype),
+    ):
         for kth in (0, 1, -1, -3):
             exact(jnp.partition, on_rows.partition, x, kth)
             exact(jnp.argpartition, on_rows.argpartition, x, kth)
@@ -154,7 +170,12 @@ def test_parts(dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_nanmean(dtype):
-    for x in (noise(dtype, 7), np.array([1, np.nan, 4], dtype), np.array([np.nan], dtype), np.array([np.inf, 1, np.nan], dtype)):
+    for x in (
+        noise(dtype, 7),
+        np.array([1, np.nan, 4], dtype),
+        np.array([np.nan], dtype),
+        np.array([np.inf, 1, np.nan], dtype),
+    ):
         close(jnp.nanmean, on_rows.nanmean, x, ulps=2)
         close(jnp.nanmean, on_rows.nanmean, x, axis=-1, ulps=2)
 
@@ -178,7 +199,13 @@ def test_matrices(dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_singular_matrices(dtype):
-    rows = [np.zeros((4, 4)), np.ones((4, 4)), np.diag([1.0, 2.0, 0.0, 3.0]), np.full((4, 4), np.nan), np.diag([2.0, 2.0, 2.0, 2.0])]
+    rows = [
+        np.zeros((4, 4)),
+        np.ones((4, 4)),
+        np.diag([1.0, 2.0, 0.0, 3.0]),
+        np.full((4, 4), np.nan),
+        np.diag([2.0, 2.0, 2.0, 2.0]),
+    ]
     for x in [r.astype(dtype) for r in rows]:
         for got, want in both(jnp.linalg.det, on_matrices.det, x):
             np.testing.assert_array_equal(got, want)
@@ -190,9 +217,15 @@ def test_singular_matrices(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_unwrap(dtype):
     half = np.dtype(dtype).type(np.pi)
-    for x in (noise(dtype, 9) * 0.1, noise(dtype, 9) * 20, np.array([1], dtype), np.array([-0.0, -0.0, 0.0], dtype),
-              np.array([0, half, -half, 0, 2 * half, 9 * half], dtype), np.array([0, 9, np.nan, 1, 30], dtype),
-              np.array([0, 9, np.inf, 1, 30], dtype)):
+    for x in (
+        noise(dtype, 9) * 0.1,
+        noise(dtype, 9) * 20,
+        np.array([1], dtype),
+        np.array([-0.0, -0.0, 0.0], dtype),
+        np.array([0, half, -half, 0, 2 * half, 9 * half], dtype),
+        np.array([0, 9, np.nan, 1, 30], dtype),
+        np.array([0, 9, np.inf, 1, 30], dtype),
+    ):
         close(jnp.unwrap, host.unwrap, x)
         close(jnp.unwrap, host.unwrap, x, axis=0, period=1.5)
     exact(jnp.unwrap, host.unwrap, np.array([0, 3, 6, 1, -2, -4, 4], dtype), period=6.0)
@@ -214,11 +247,23 @@ def test_poly(dtype):
 @pytest.mark.parametrize("name", ["nanvar", "nanstd"])
 def test_nan_deviations(name, dtype):
     function, rule = getattr(jnp, name), getattr(on_rows, name)
-    for x in (noise(dtype, 7), np.array([1, np.nan, 4, 7], dtype), np.array([np.nan, np.nan], dtype), np.array([np.inf, 1, np.nan], dtype),
-              np.array([3], dtype), np.array([np.inf, -np.inf, 1], dtype), np.array([np.nan, 2], dtype)):
+    for x in (
+        noise(dtype, 7),
+        np.array([1, np.nan, 4, 7], dtype),
+        np.array([np.nan, np.nan], dtype),
+        np.array([np.inf, 1, np.nan], dtype),
+        np.array([3], dtype),
+        np.array([np.inf, -np.inf, 1], dtype),
+        np.array([np.nan, 2], dtype),
+    ):
         for options in ({}, {"ddof": 1}, {"axis": -1, "ddof": 3}):
             close(function, rule, x, **options)
-    assert rule(jnp.ones((2, 3)).aval) is rule(jnp.ones(3).aval, keepdims=True) is rule(jnp.ones(3).aval, mean=jnp.ones(1)) is None
+    assert (
+        rule(jnp.ones((2, 3)).aval)
+        is rule(jnp.ones(3).aval, keepdims=True)
+        is rule(jnp.ones(3).aval, mean=jnp.ones(1))
+        is None
+    )
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -231,7 +276,7 @@ def test_softplus(dtype):
 
 def test_rules_are_left_alone_where_they_must_be():
     x = jnp.array([3.0, 4.0])
-    assert gradix.grad(lambda v: elementary.hypot(v, v).sum())(x).tolist() == pytest.approx([2 ** 0.5] * 2)
+    assert gradix.grad(lambda v: elementary.hypot(v, v).sum())(x).tolist() == pytest.approx([2**0.5] * 2)
     assert "while" in str(gradix.make_jaxpr(jnp.gcd)(jnp.arange(3), jnp.arange(3)))
     with gradix.debug_nans(True), pytest.raises(FloatingPointError):
         jnp.remainder(x, jnp.zeros(2))

@@ -1,4 +1,5 @@
 """Indexing and x.at[...]: NumPy is the reference; then bounds, tracing and misuse."""
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -23,22 +24,68 @@ def index_text(index):
 
 
 INDICES = [
-    0, -1, np.int64(2), I(None), I(1, None), I(None, None, -1), I(None, -5, 2), I(5, 1), I(-1, None, -2), I(2, 100),
-    None, ..., (), (0, 1, 2), (..., -1), (None, ..., None), (1, None, I(1, 3)), (I(None), 0),
+    0,
+    -1,
+    np.int64(2),
+    I(None),
+    I(1, None),
+    I(None, None, -1),
+    I(None, -5, 2),
+    I(5, 1),
+    I(-1, None, -2),
+    I(2, 100),
+    None,
+    ...,
+    (),
+    (0, 1, 2),
+    (..., -1),
+    (None, ..., None),
+    (1, None, I(1, 3)),
+    (I(None), 0),
     (I(None, None, 2), I(None), I(4, 0, -3)),
-    (0, ..., I(None, None, -1)), (I(0), ...), (None, I(1, 2), None, 3), (-1, I(None, None, -1), None, I(1, 4, 2)),
+    (0, ..., I(None, None, -1)),
+    (I(0), ...),
+    (None, I(1, 2), None, 3),
+    (-1, I(None, None, -1), None, I(1, 4, 2)),
     # integer arrays
-    np.array([0, 2]), np.array([-1, 0, 0]), np.array([[0, 1], [2, -3]]), np.zeros((0,), int), np.zeros((2, 0), int),
-    (np.array([0, 2]), np.array([1, 3])), (np.array([[0], [2]]), np.array([1, 3])), (I(None), np.array([1, 1, 0])),
-    (np.array([0, 2]), I(None), np.array([1, 3])), (0, np.array([1, 2])), (0, I(None), np.array([1, 2])),
-    (np.array([1, 2]), I(None), 0), (I(1, 3), np.array([0, 1]), I(None, None, -1)),
-    (I(None, None, 2), np.array([3, 0])), (I(None, None, -2), np.array([3, 0]), None),
-    (None, np.array([2, 1])), (np.array([2, 1]), None, np.array([0, 3])),
-    (..., np.array([4, 4])), (np.array([1]), ..., np.array([[0, 2], [4, 4]])), (np.uint8([1, 2]), I(0, 2)),
-    ([0, 2],), (0, [1, 2]), ((0, 1), (1, 2)), np.array(1), (np.array(1), I(1, 3)), (I(1, 3), np.array(-1), 0),
+    np.array([0, 2]),
+    np.array([-1, 0, 0]),
+    np.array([[0, 1], [2, -3]]),
+    np.zeros((0,), int),
+    np.zeros((2, 0), int),
+    (np.array([0, 2]), np.array([1, 3])),
+    (np.array([[0], [2]]), np.array([1, 3])),
+    (I(None), np.array([1, 1, 0])),
+    (np.array([0, 2]), I(None), np.array([1, 3])),
+    (0, np.array([1, 2])),
+    (0, I(None), np.array([1, 2])),
+    (np.array([1, 2]), I(None), 0),
+    (I(1, 3), np.array([0, 1]), I(None, None, -1)),
+    (I(None, None, 2), np.array([3, 0])),
+    (I(None, None, -2), np.array([3, 0]), None),
+    (None, np.array([2, 1])),
+    (np.array([2, 1]), None, np.array([0, 3])),
+    (..., np.array([4, 4])),
+    (np.array([1]), ..., np.array([[0, 2], [4, 4]])),
+    (np.uint8([1, 2]), I(0, 2)),
+    ([0, 2],),
+    (0, [1, 2]),
+    ((0, 1), (1, 2)),
+    np.array(1),
+    (np.array(1), I(1, 3)),
+    (I(1, 3), np.array(-1), 0),
     # masks
-    H[:, 0, 0] > 0, H > 0, (I(None), np.array([True, False, True, True])), (0, H[0] > -18), (H[:, :, 0] > 0, I(1, 3)),
-    (np.array([True, False, True]), np.array([1, 2])), True, False, (True, 0), (I(None), True), np.zeros(3, bool),
+    H[:, 0, 0] > 0,
+    H > 0,
+    (I(None), np.array([True, False, True, True])),
+    (0, H[0] > -18),
+    (H[:, :, 0] > 0, I(1, 3)),
+    (np.array([True, False, True]), np.array([1, 2])),
+    True,
+    False,
+    (True, 0),
+    (I(None), True),
+    np.zeros(3, bool),
 ]
 
 
@@ -80,7 +127,7 @@ def indices(draw):
     shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     common = draw(st.sampled_from([(2,), (3,), (2, 1)]))
     out = []
-    for n in shape[:draw(st.integers(0, len(shape)))]:
+    for n in shape[: draw(st.integers(0, len(shape)))]:
         whole = st.none() | st.integers(-n - 1, n + 1)
         kind = draw(st.sampled_from(["int", "slice", "array", "mask", "new"]))
         if kind == "int":
@@ -111,6 +158,7 @@ def test_drawn_indices_select_what_numpy_selects(case):
 
 # -- traced indices and bounds -------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("i", [0, 3, -1, -4, 4, 9, -9])
 def test_a_traced_integer_takes_the_nearest_element(i):
     at = int(np.clip(i + 4 if i < 0 else i, 0, 3))
@@ -138,7 +186,7 @@ def test_modes_of_get(i):
         same(x.at[index].get(mode="fill", fill_value=-5), np.full(shape, nearest if inside else -5))
         got = np.asarray(x.at[index].get(mode="fill"))
         assert inside or np.isnan(got).all()
-    assert int(jnp.arange(4).at[9].get(mode="fill")) == -2 ** 31
+    assert int(jnp.arange(4).at[9].get(mode="fill")) == -(2**31)
     assert int(jnp.arange(4, dtype="uint8").at[jnp.array(9)].get(mode="fill")) == 255
 
 
@@ -187,13 +235,19 @@ def test_the_dtype_stays_and_weak_types_too():
     assert weak.weak_type == weak[0].weak_type == weak.at[0].set(1.0).weak_type
     same(jnp.arange(3.0).at[1].divide(2), [0, 0.5, 2])
     assert jnp.arange(3).at[1].divide(2).dtype == jnp.float32
-    same(jnp.array([2 ** 24 + 1, 1]).at[1].set(5), [2 ** 24 + 1, 5])
+    same(jnp.array([2**24 + 1, 1]).at[1].set(5), [2**24 + 1, 5])
 
 
 # -- masks under tracing -------------------------------------------------------------------------------------------
 
 MASKED = [
-    ("set", 9.0), ("add", 2.0), ("subtract", 2.0), ("multiply", 3.0), ("divide", 2.0), ("power", 2.0), ("min", 0.0),
+    ("set", 9.0),
+    ("add", 2.0),
+    ("subtract", 2.0),
+    ("multiply", 3.0),
+    ("divide", 2.0),
+    ("power", 2.0),
+    ("min", 0.0),
     ("max", 1.0),
 ]
 
@@ -223,8 +277,10 @@ def test_traced_masks_of_some_axes_beside_other_indices():
     same(got(lambda m: (m, slice(1, 3)))(x, rows, 7.0), want((rows, slice(1, 3)), 7))
     same(got(lambda m: (m, 0))(x, rows, 7.0), want((rows, 0), 7))
     same(got(lambda m: (..., m))(x, columns, 7.0), want((..., columns), 7))
-    same(got(lambda m: (slice(None, None, -1), m))(x, columns, values[:4, None]), want(
-        (slice(None, None, -1), columns), values[:4, None]))
+    same(
+        got(lambda m: (slice(None, None, -1), m))(x, columns, values[:4, None]),
+        want((slice(None, None, -1), columns), values[:4, None]),
+    )
     same(got(lambda m: m)(x, h > -10, 7.0), want(h > -10, 7))
     same(gradix.jit(lambda x, m: x.at[m].apply(jnp.negative))(x, h > -10), want(h > -10, -h[h > -10]))
 
@@ -259,12 +315,20 @@ WRONG = [
     (lambda x: x[1.0:], TypeError, "of type 'float'"),
     (lambda x: x[::0], ValueError, "zero"),
     (lambda x: x[np.ones(2, bool)], IndexError, r"got shape \(2,\) for axes of shape \(3,\) from axis 0 on"),
-    (lambda x: x[:, np.ones((5, 5), bool)], IndexError, r"got shape \(5, 5\) for axes of shape \(4, 5\) from axis 1 on"),
+    (
+        lambda x: x[:, np.ones((5, 5), bool)],
+        IndexError,
+        r"got shape \(5, 5\) for axes of shape \(4, 5\) from axis 1 on",
+    ),
     (lambda x: x[np.zeros((2, 3), int), np.zeros(4, int)], ValueError, "Incompatible shapes for broadcasting"),
     (lambda x: x[:0][0], IndexError, "size 0"),
     (lambda x: x[:, :0][:, jnp.int32(0)], IndexError, "out of bounds for axis 1 with size 0"),
     (lambda x: gradix.jit(lambda i: x[:, :0].at[:, i].set(1.0))(0), IndexError, "out of bounds for axis 1 with size 0"),
-    (lambda x: jnp.take_along_axis(x[:, :0], x.astype(int)[:, :1], 1), IndexError, r"axis 1 of arr, of shape \(3, 0, 5\), has no elements"),
+    (
+        lambda x: jnp.take_along_axis(x[:, :0], x.astype(int)[:, :1], 1),
+        IndexError,
+        r"axis 1 of arr, of shape \(3, 0, 5\), has no elements",
+    ),
     (lambda x: x.at[0].set("a"), TypeError, "cannot become an array"),
     (lambda x: x.at[0].set(None), ValueError, "None"),
     (lambda x: x.at[0].set(jnp.ones(3)), ValueError, "Incompatible types for broadcasting"),

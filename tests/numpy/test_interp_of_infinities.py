@@ -1,4 +1,5 @@
 """`interp` between infinite values and from infinite points is NumPy's, and its derivatives stay finite elsewhere."""
+
 import itertools
 
 import numpy as np
@@ -14,12 +15,14 @@ VALUES = list(itertools.product((-INF, 1.0, INF), repeat=3))
 @pytest.mark.parametrize("points", [(0.0, 1.0, 2.0), (-INF, 1.0, 2.0), (0.0, 1.0, INF), (-INF, 0.5, INF)])
 @pytest.mark.parametrize("engine", ["host", "compiled"])
 def test_values_are_numpys(points, engine):
-    x = np.float32([-INF, -3, 0, .25, .5, 1, 1.5, 2, 7, INF, np.nan])
+    x = np.float32([-INF, -3, 0, 0.25, 0.5, 1, 1.5, 2, 7, INF, np.nan])
     f = jnp.interp if engine == "host" else gradix.jit(jnp.interp)
     for values in VALUES:
         with np.errstate(all="ignore"):
             want = np.interp(x, points, values)
-        np.testing.assert_array_equal(np.asarray(f(x, np.float32(points), np.float32(values))), want.astype(np.float32), err_msg=str(values))
+        np.testing.assert_array_equal(
+            np.asarray(f(x, np.float32(points), np.float32(values))), want.astype(np.float32), err_msg=str(values)
+        )
 
 
 def test_derivatives_beside_infinite_values():

@@ -1,4 +1,5 @@
 """Reshaping, joining, splitting, padding, moving and taking elements: NumPy is the reference."""
+
 import numpy as np
 import pytest
 
@@ -109,8 +110,14 @@ jnp.broadcast_shapes((2, 1), (3,), ())
 
 
 def names(module, array):
-    return {"jnp": module, "a": array, "n": array(N), "v": array(V), "m": array(M),
-            "b": array(np.array([5, 255, 16], np.uint8))}
+    return {
+        "jnp": module,
+        "a": array,
+        "n": array(N),
+        "v": array(V),
+        "m": array(M),
+        "b": array(np.array([5, 255, 16], np.uint8)),
+    }
 
 
 @pytest.mark.parametrize("text", CASES)
@@ -118,8 +125,18 @@ def test_as_numpy(text):
     same(eval(text, names(jnp, jnp.asarray)), eval(text, names(np, np.asarray)))
 
 
-STATIC = ("a([", "trim_zeros", "delete(v, v", "extract", "compress(v", "mask_indices", "shape", "grid", "_[",
-          "packbits(v >")
+STATIC = (
+    "a([",
+    "trim_zeros",
+    "delete(v, v",
+    "extract",
+    "compress(v",
+    "mask_indices",
+    "shape",
+    "grid",
+    "_[",
+    "packbits(v >",
+)
 
 
 @pytest.mark.parametrize("text", [t for t in CASES if not any(s in t for s in STATIC)])
@@ -157,25 +174,39 @@ def test_put_and_its_like_return_new_arrays():
     same(jnp.place(m, m > 4, jnp.array([10, 20]), inplace=False), [[1, 10, 2], [20, 0, 10]])
     same(jnp.fill_diagonal(m, 4, inplace=False), [[4, 5, 2], [7, 4, 9]])
     same(jnp.fill_diagonal(m, jnp.array([3, 4]), inplace=False), [[3, 5, 2], [7, 4, 9]])
-    for f in (lambda: jnp.put(m, i, 1), lambda: jnp.place(m, m > 1, i),
-              lambda: jnp.put_along_axis(m, i[:, None], 1, 1)):
+    for f in (
+        lambda: jnp.put(m, i, 1),
+        lambda: jnp.place(m, m > 1, i),
+        lambda: jnp.put_along_axis(m, i[:, None], 1, 1),
+    ):
         with pytest.raises(ValueError, match="inplace=False"):
             f()
 
 
 def test_padding_by_a_function_and_by_traced_values():
     def edges(row, widths, axis, kwargs):
-        return row.at[:widths[0]].set(kwargs["value"]).at[-widths[1]:].set(axis)
+        return row.at[: widths[0]].set(kwargs["value"]).at[-widths[1] :].set(axis)
 
-    same(jnp.pad(jnp.asarray(M), ((1, 1), (1, 2)), edges, value=7),
-         [[7, 7, 7, 7, 1, 1], [7, 1, 5, 2, 1, 1], [7, 7, 0, 9, 1, 1], [7, 0, 0, 0, 1, 1]])
+    same(
+        jnp.pad(jnp.asarray(M), ((1, 1), (1, 2)), edges, value=7),
+        [[7, 7, 7, 7, 1, 1], [7, 1, 5, 2, 1, 1], [7, 7, 0, 9, 1, 1], [7, 0, 0, 0, 1, 1]],
+    )
     same(gradix.jit(lambda c: jnp.pad(jnp.asarray(V), 1, constant_values=c))(6), np.pad(V, 1, constant_values=6))
     same(gradix.grad(lambda x: (jnp.pad(x, 1, "edge") ** 2).sum())(jnp.array([1.0, 2.0])), [4, 8])
 
 
-@pytest.mark.parametrize("shape, widths", [
-    ((40, 150), 2), ((40, 150), ((0, 3), (5, 0))), ((40, 150), ((39, 40), (149, 150))), ((40, 150), ((90, 1), (1, 310))),
-    ((5000,), (4999, 5000)), ((1, 5000), 3), ((2, 3, 1000), ((1, 2), (3, 2), (0, 1)))])
+@pytest.mark.parametrize(
+    "shape, widths",
+    [
+        ((40, 150), 2),
+        ((40, 150), ((0, 3), (5, 0))),
+        ((40, 150), ((39, 40), (149, 150))),
+        ((40, 150), ((90, 1), (1, 310))),
+        ((5000,), (4999, 5000)),
+        ((1, 5000), 3),
+        ((2, 3, 1000), ((1, 2), (3, 2), (0, 1))),
+    ],
+)
 @pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
 def test_padding_of_long_rows(mode, shape, widths):
     """Long rows are copied whole, unless the padding is longer than what there is to copy."""
@@ -185,7 +216,10 @@ def test_padding_of_long_rows(mode, shape, widths):
     same(f(x), want)
     same(jnp.pad(jnp.asarray(x), widths, mode), want)
     source = np.pad(np.arange(x.size).reshape(shape), widths, mode)
-    same(gradix.grad(lambda x: f(x).sum())(jnp.asarray(x)), np.bincount(source.reshape(-1), minlength=x.size).reshape(shape))
+    same(
+        gradix.grad(lambda x: f(x).sum())(jnp.asarray(x)),
+        np.bincount(source.reshape(-1), minlength=x.size).reshape(shape),
+    )
 
 
 @pytest.mark.x32
@@ -194,7 +228,7 @@ def test_take_fills_out_of_bounds():
     same(jnp.take(x, jnp.array([2, 3, -3, -4])), [2, np.nan, 0, np.nan])
     same(jnp.take(x, jnp.array([3]), fill_value=7), [7])
     same(gradix.jit(jnp.take)(x, jnp.array([3])), [np.nan])
-    assert int(jnp.take(jnp.arange(3), 9)) == -2 ** 31
+    assert int(jnp.take(jnp.arange(3), 9)) == -(2**31)
     same(jnp.take_along_axis(x, jnp.array([5, 1]), 0), [np.nan, 1])
 
 

@@ -1,4 +1,5 @@
 """Arrays as Python objects: operators, methods, conversions, printing, iteration, exchange with NumPy."""
+
 import copy
 import ctypes
 import inspect
@@ -58,7 +59,7 @@ def test_foreign_operands_get_their_chance():
             return "eq"
 
     assert X + Foreign() == "radd" and X @ Foreign() == "rmatmul" and (Foreign() == X) == "eq"
-    assert (X == None) is False and (X != None) is True                            # noqa: E711
+    assert (X == None) is False and (X != None) is True  # noqa: E711
 
     class Wrapper:
         def __jax_array__(self):
@@ -79,6 +80,7 @@ def test_arrays_are_not_changed_in_place():
 
 # -- conversions to Python -----------------------------------------------------------------------------------------
 
+
 @pytest.mark.x32
 def test_scalars_convert():
     assert float(jnp.asarray(1)) == 1.0 and int(jnp.asarray(1.7)) == 1 and complex(jnp.asarray(2j)) == 2j
@@ -90,51 +92,60 @@ def test_scalars_convert():
     assert jnp.array([1.5], "bfloat16").tolist() == [1.5]
 
 
-@pytest.mark.parametrize(("expression", "error", "text"), [
-    ("bool(jnp.ones(2))", ValueError, "ambiguous"),
-    ("bool(jnp.ones(0))", ValueError, "empty array"),
-    ("int(jnp.ones(1))", TypeError, "Only scalar arrays"),
-    ("float(jnp.asarray(1j))", TypeError, "complex"),
-    ("[1, 2][jnp.asarray(1.0)]", TypeError, "integer scalar"),
-    ("jnp.ones(2).item()", ValueError, "size 1"),
-    ("hash(jnp.ones(2))", TypeError, "unhashable"),
-    ("len(jnp.asarray(1))", TypeError, "unsized"),
-    ("iter(jnp.asarray(1))", TypeError, "no axis to iterate over"),
-    ("jnp.ones(2).flat", NotImplementedError, "flatten"),
-    ("jnp.ones(2).mT", ValueError, "at least two axes"),
-    ("format(jnp.ones(2), '.2f')", TypeError, "format"),
-    ("jnp.ones(3, 'int8').view('int16')", ValueError, "does not divide"),
-    ("jnp.ones((2, 2)) in jnp.ones((2, 2))", ValueError, "one element"),
-])
+@pytest.mark.parametrize(
+    ("expression", "error", "text"),
+    [
+        ("bool(jnp.ones(2))", ValueError, "ambiguous"),
+        ("bool(jnp.ones(0))", ValueError, "empty array"),
+        ("int(jnp.ones(1))", TypeError, "Only scalar arrays"),
+        ("float(jnp.asarray(1j))", TypeError, "complex"),
+        ("[1, 2][jnp.asarray(1.0)]", TypeError, "integer scalar"),
+        ("jnp.ones(2).item()", ValueError, "size 1"),
+        ("hash(jnp.ones(2))", TypeError, "unhashable"),
+        ("len(jnp.asarray(1))", TypeError, "unsized"),
+        ("iter(jnp.asarray(1))", TypeError, "no axis to iterate over"),
+        ("jnp.ones(2).flat", NotImplementedError, "flatten"),
+        ("jnp.ones(2).mT", ValueError, "at least two axes"),
+        ("format(jnp.ones(2), '.2f')", TypeError, "format"),
+        ("jnp.ones(3, 'int8').view('int16')", ValueError, "does not divide"),
+        ("jnp.ones((2, 2)) in jnp.ones((2, 2))", ValueError, "one element"),
+    ],
+)
 def test_what_is_refused(expression, error, text):
     with pytest.raises(error, match=text):
         eval(expression, {"jnp": jnp})
 
 
 def test_traced_arrays_say_what_to_do():
-    for function, error in ((lambda x: bool(x), gradix.errors.TracerBoolConversionError),
-                            (lambda x: [1, 2][x], gradix.errors.TracerIntegerConversionError),
-                            (lambda x: np.asarray(x), gradix.errors.TracerArrayConversionError),
-                            (lambda x: float(x), gradix.errors.ConcretizationTypeError),
-                            (lambda x: x.item(), gradix.errors.ConcretizationTypeError)):
+    for function, error in (
+        (lambda x: bool(x), gradix.errors.TracerBoolConversionError),
+        (lambda x: [1, 2][x], gradix.errors.TracerIntegerConversionError),
+        (lambda x: np.asarray(x), gradix.errors.TracerArrayConversionError),
+        (lambda x: float(x), gradix.errors.ConcretizationTypeError),
+        (lambda x: x.item(), gradix.errors.ConcretizationTypeError),
+    ):
         with pytest.raises(error):
             gradix.jit(function)(1)
 
 
 # -- printing ------------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.x32
-@pytest.mark.parametrize(("expression", "text"), [
-    ("jnp.asarray(1)", "Array(1, dtype=int32, weak_type=True)"),
-    ("jnp.float32(2.5)", "Array(2.5, dtype=float32)"),
-    ("jnp.ones((2, 3))", "Array([[1., 1., 1.],\n       [1., 1., 1.]], dtype=float32)"),
-    ("jnp.array([True])", "Array([ True], dtype=bool)"),
-    ("jnp.zeros((0, 3))", "Array([], shape=(0, 3), dtype=float32)"),
-    ("jnp.ones(2, 'bfloat16')", "Array([1, 1], dtype=bfloat16)"),
-    ("jnp.array([1 + 2j])", "Array([1.+2.j], dtype=complex64)"),
-    ("jnp.arange(2000)", "Array([   0,    1,    2, ..., 1997, 1998, 1999], dtype=int32)"),
-    ("jnp.full(3, 1.0)", "Array([1., 1., 1.], dtype=float32, weak_type=True)"),
-])
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("jnp.asarray(1)", "Array(1, dtype=int32, weak_type=True)"),
+        ("jnp.float32(2.5)", "Array(2.5, dtype=float32)"),
+        ("jnp.ones((2, 3))", "Array([[1., 1., 1.],\n       [1., 1., 1.]], dtype=float32)"),
+        ("jnp.array([True])", "Array([ True], dtype=bool)"),
+        ("jnp.zeros((0, 3))", "Array([], shape=(0, 3), dtype=float32)"),
+        ("jnp.ones(2, 'bfloat16')", "Array([1, 1], dtype=bfloat16)"),
+        ("jnp.array([1 + 2j])", "Array([1.+2.j], dtype=complex64)"),
+        ("jnp.arange(2000)", "Array([   0,    1,    2, ..., 1997, 1998, 1999], dtype=int32)"),
+        ("jnp.full(3, 1.0)", "Array([1., 1., 1.], dtype=float32, weak_type=True)"),
+    ],
+)
 def test_repr(expression, text):
     assert repr(eval(expression, {"jnp": jnp})) == text
 
@@ -148,6 +159,7 @@ def test_str_and_format():
 
 
 # -- containers ----------------------------------------------------------------------------------------------------
+
 
 def test_iteration():
     assert [row.tolist() for row in X] == X.tolist() and len(X) == 2
@@ -174,13 +186,59 @@ def test_copies_and_pickles():
 
 # -- methods -------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("call", [
-    "sum()", "sum(axis=1, keepdims=True)", "prod(1)", "mean()", "mean(0)", "std(1)", "var(ddof=1)", "max(0)", "min()",
-    "argmax(1)", "argmin()", "any()", "all(1)", "cumsum()", "cumprod(axis=1)", "round(1)", "clip(1, 3)",
-    "conj()", "copy()", "diagonal()", "trace()", "reshape(3, 2)", "reshape((3, -1))", "reshape(-1)", "transpose()",
-    "transpose(1, 0)", "transpose((1, 0))", "T", "mT", "flatten()", "ravel()", "squeeze()", "swapaxes(0, 1)",
-    "repeat(2, 1)", "take(1)", "argsort(0)", "dot(2.0)", "astype('int32')", "real", "imag", "nbytes", "itemsize",
-    "size", "ndim", "shape", "nonzero()[0]", "searchsorted"])
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sum()",
+        "sum(axis=1, keepdims=True)",
+        "prod(1)",
+        "mean()",
+        "mean(0)",
+        "std(1)",
+        "var(ddof=1)",
+        "max(0)",
+        "min()",
+        "argmax(1)",
+        "argmin()",
+        "any()",
+        "all(1)",
+        "cumsum()",
+        "cumprod(axis=1)",
+        "round(1)",
+        "clip(1, 3)",
+        "conj()",
+        "copy()",
+        "diagonal()",
+        "trace()",
+        "reshape(3, 2)",
+        "reshape((3, -1))",
+        "reshape(-1)",
+        "transpose()",
+        "transpose(1, 0)",
+        "transpose((1, 0))",
+        "T",
+        "mT",
+        "flatten()",
+        "ravel()",
+        "squeeze()",
+        "swapaxes(0, 1)",
+        "repeat(2, 1)",
+        "take(1)",
+        "argsort(0)",
+        "dot(2.0)",
+        "astype('int32')",
+        "real",
+        "imag",
+        "nbytes",
+        "itemsize",
+        "size",
+        "ndim",
+        "shape",
+        "nonzero()[0]",
+        "searchsorted",
+    ],
+)
 def test_methods_equal_numpys(call):
     x = np.asarray(X)
     if call == "searchsorted":
@@ -200,10 +258,17 @@ def test_methods_numpy_has_no_more():
 
 def test_methods_take_the_documented_arguments():
     for name, wanted in {
-        "sum": "axis dtype out keepdims initial where promote_integers", "mean": "axis dtype out keepdims where",
-        "std": "axis dtype out ddof keepdims where correction", "max": "axis out keepdims initial where",
-        "astype": "dtype copy device", "argmax": "axis out keepdims", "clip": "min max", "round": "decimals out",
-        "view": "dtype type", "sort": "axis kind order stable descending", "cumsum": "axis dtype out",
+        "sum": "axis dtype out keepdims initial where promote_integers",
+        "mean": "axis dtype out keepdims where",
+        "std": "axis dtype out ddof keepdims where correction",
+        "max": "axis out keepdims initial where",
+        "astype": "dtype copy device",
+        "argmax": "axis out keepdims",
+        "clip": "min max",
+        "round": "decimals out",
+        "view": "dtype type",
+        "sort": "axis kind order stable descending",
+        "cumsum": "axis dtype out",
         "take": "indices axis out mode unique_indices indices_are_sorted fill_value",
     }.items():
         assert list(inspect.signature(getattr(X, name)).parameters) == wanted.split(), name
@@ -225,6 +290,7 @@ def test_views_of_bytes():
 
 
 # -- exchange ------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.x32
 def test_numpy_sees_the_values():
@@ -261,8 +327,9 @@ def test_clones_and_where_arrays_lie():
 
 
 @pytest.mark.x32
-@pytest.mark.parametrize("call", [lambda x: x.astype(np.int64), lambda x: jnp.astype(x, np.int64),
-                                  lambda x: (x * 1j).astype(float)])
+@pytest.mark.parametrize(
+    "call", [lambda x: x.astype(np.int64), lambda x: jnp.astype(x, np.int64), lambda x: (x * 1j).astype(float)]
+)
 def test_warnings_of_astype_point_at_the_user(call):
     with pytest.warns((UserWarning, DeprecationWarning)) as seen:
         call(jnp.ones(2))
@@ -281,7 +348,9 @@ def test_methods_tell_self_and_not_the_argument_it_stands_for():
 
 def test_members_have_signatures_before_they_are_asked_for():
     """In a new process, as tools meet the class that list it without loading what a member needs."""
-    program = ("import inspect, gradix.numpy as jnp\nmember = inspect.getattr_static(type(jnp.ones(2)), 'cumsum')\n"
-               "print(list(inspect.signature(member).parameters)[:2])")
+    program = (
+        "import inspect, gradix.numpy as jnp\nmember = inspect.getattr_static(type(jnp.ones(2)), 'cumsum')\n"
+        "print(list(inspect.signature(member).parameters)[:2])"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "['self', 'axis']\n"

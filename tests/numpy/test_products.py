@@ -1,4 +1,5 @@
 """Products of arrays, einsum, norms and polynomials: NumPy is the reference."""
+
 import numpy as np
 import pytest
 
@@ -70,8 +71,10 @@ jnp.polyder(V, 3), jnp.polyint(V, 0), jnp.polyder(V, 0)
 def test_as_numpy(text):
     jnp_names = {"jnp": jnp, "np": np, **{k: jnp.asarray(v) for k, v in GIVEN.items()}}
     wide = {k: v.astype(np.float64 if v.dtype == np.float32 else v.dtype) for k, v in GIVEN.items()}
-    got, want = eval(text.replace("k=[1, 2, 3]", "k=jnp.array([1, 2, 3])"), jnp_names), eval(text, {
-        "jnp": np, "np": np, **wide})
+    got, want = (
+        eval(text.replace("k=[1, 2, 3]", "k=jnp.array([1, 2, 3])"), jnp_names),
+        eval(text, {"jnp": np, "np": np, **wide}),
+    )
     same(got, want, rtol=1e-4, atol=1e-4)
 
 
@@ -84,11 +87,46 @@ def test_compiled_as_eager(text):
 
 
 SUMS = [
-    "ij,jk", "ij,jk->ki", "ij->ji", "ij->", "ij->j", "ij", "ij,jk->i", "ij,ij->i", "ij,ij", "ij,ij->ji",
-    "ij,kl->ikjl", "ii", "ii->i", "iij->ij", "iij,jk->ik", "iii->i", "bij,bjk->bik", "bij,bjk->ijk",
-    "...ij,...jk", "...ij,...jk->...ik", "i...,i...", "...", "...,...", "ij,...j->...i", "ij,->ij", ",->",
-    "i,j,k->kji", "ij,jk,kl->il", "ij,jk,kl", "i,ij,j", "ij,kj,lj->ikl", "ab,bc,cd,da", "abc,abd,acd->bcd",
-    "ij , jk -> ik", "bqhd,bkhd->bhqk", "bhqk,bkhd->bqhd", "Ab,bC->AC", "a,a,a->a", "ab,ab,ab->", "xyz,zw->wyx",
+    "ij,jk",
+    "ij,jk->ki",
+    "ij->ji",
+    "ij->",
+    "ij->j",
+    "ij",
+    "ij,jk->i",
+    "ij,ij->i",
+    "ij,ij",
+    "ij,ij->ji",
+    "ij,kl->ikjl",
+    "ii",
+    "ii->i",
+    "iij->ij",
+    "iij,jk->ik",
+    "iii->i",
+    "bij,bjk->bik",
+    "bij,bjk->ijk",
+    "...ij,...jk",
+    "...ij,...jk->...ik",
+    "i...,i...",
+    "...",
+    "...,...",
+    "ij,...j->...i",
+    "ij,->ij",
+    ",->",
+    "i,j,k->kji",
+    "ij,jk,kl->il",
+    "ij,jk,kl",
+    "i,ij,j",
+    "ij,kj,lj->ikl",
+    "ab,bc,cd,da",
+    "abc,abd,acd->bcd",
+    "ij , jk -> ik",
+    "bqhd,bkhd->bhqk",
+    "bhqk,bkhd->bqhd",
+    "Ab,bC->AC",
+    "a,a,a->a",
+    "ab,ab,ab->",
+    "xyz,zw->wyx",
     "ba,dca,ed->abe",
 ]
 
@@ -122,7 +160,7 @@ def test_einsum(text):
 def test_other_ways_to_call_einsum():
     same(jnp.einsum(A, [0, 1], B, [1, 2], [0, 2]), A @ B)
     same(jnp.einsum(S, [..., 0, 1], T, [..., 1, 2]), np.einsum(S, [..., 0, 1], T, [..., 1, 2]))
-    same(jnp.einsum("ij,jk", A[:, :1], B), A[:, :1] * B.sum(0))                # axes of size 1 broadcast
+    same(jnp.einsum("ij,jk", A[:, :1], B), A[:, :1] * B.sum(0))  # axes of size 1 broadcast
     same(jnp.einsum("ij,jk,kl->il", A, Q, B, optimize=[(1, 2), (0, 1)]), A @ Q @ B)
     assert jnp.einsum("ij,jk", N, N.T).dtype == jnp.int32
     assert jnp.einsum("ij,jk", N, B).dtype == jnp.float32
@@ -151,8 +189,12 @@ def test_division_of_polynomials():
 
 
 PRODUCTS = [
-    (jnp.matmul, (A, B)), (jnp.matmul, (S, T)), (jnp.dot, (S, T)), (lambda a, b: jnp.einsum("ij,jk", a, b), (A, B)),
-    (lambda s, t: jnp.einsum("bij,bjk->bik", s, t), (S, T)), (lambda a, b: jnp.tensordot(a, b, 1), (A, B)),
+    (jnp.matmul, (A, B)),
+    (jnp.matmul, (S, T)),
+    (jnp.dot, (S, T)),
+    (lambda a, b: jnp.einsum("ij,jk", a, b), (A, B)),
+    (lambda s, t: jnp.einsum("bij,bjk->bik", s, t), (S, T)),
+    (lambda a, b: jnp.tensordot(a, b, 1), (A, B)),
 ]
 
 

@@ -1,4 +1,5 @@
 """Reductions, running sums, statistics, histograms, differences: against NumPy, with types, masks and derivatives."""
+
 import numpy as np
 import pytest
 
@@ -36,21 +37,37 @@ def test_positions_and_running_values(name, axis):
 
 
 @pytest.mark.x32
-@pytest.mark.parametrize(("expression", "dtype"), [
-    ("jnp.sum(jnp.ones(3, 'int8'))", "int32"), ("jnp.sum(jnp.ones(3, 'uint8'))", "uint32"),
-    ("jnp.sum(jnp.ones(3, bool))", "int32"), ("jnp.sum(jnp.ones(3, 'float16'))", "float16"),
-    ("jnp.sum(jnp.ones(3, 'int8'), promote_integers=False)", "int8"), ("jnp.sum(jnp.ones(3), dtype=int)", "int32"),
-    ("jnp.sum(jnp.ones(3, int), dtype=bool)", "bool"), ("jnp.prod(jnp.ones(3, 'int16'))", "int32"),
-    ("jnp.mean(jnp.ones(3, int))", "float32"), ("jnp.mean(jnp.ones(3, 'bfloat16'))", "bfloat16"),
-    ("jnp.mean(jnp.ones(3, int), dtype=int)", "int32"), ("jnp.var(jnp.ones(3, 'complex64'))", "float32"),
-    ("jnp.var(jnp.ones(3, 'float16'))", "float16"), ("jnp.max(jnp.ones(3, 'uint8'))", "uint8"),
-    ("jnp.argmax(jnp.ones(3))", "int32"), ("jnp.count_nonzero(jnp.ones(3))", "int32"),
-    ("jnp.cumsum(jnp.ones(3, 'int8'))", "int8"), ("jnp.cumsum(jnp.ones(3, bool))", "int32"),
-    ("jnp.cumulative_sum(jnp.ones(3, 'int8'))", "int32"), ("jnp.all(jnp.ones(3))", "bool"),
-    ("jnp.median(jnp.ones(3, int))", "float32"), ("jnp.average(jnp.ones(3, int))", "float32"),
-    ("jnp.add.reduce(jnp.ones(3, 'int8'))", "int32"), ("jnp.histogram(jnp.ones(3, int))[0]", "float32"),
-    ("jnp.bincount(jnp.ones(3, int))", "int32"), ("jnp.nanmean(jnp.ones(3, int))", "float32"),
-])
+@pytest.mark.parametrize(
+    ("expression", "dtype"),
+    [
+        ("jnp.sum(jnp.ones(3, 'int8'))", "int32"),
+        ("jnp.sum(jnp.ones(3, 'uint8'))", "uint32"),
+        ("jnp.sum(jnp.ones(3, bool))", "int32"),
+        ("jnp.sum(jnp.ones(3, 'float16'))", "float16"),
+        ("jnp.sum(jnp.ones(3, 'int8'), promote_integers=False)", "int8"),
+        ("jnp.sum(jnp.ones(3), dtype=int)", "int32"),
+        ("jnp.sum(jnp.ones(3, int), dtype=bool)", "bool"),
+        ("jnp.prod(jnp.ones(3, 'int16'))", "int32"),
+        ("jnp.mean(jnp.ones(3, int))", "float32"),
+        ("jnp.mean(jnp.ones(3, 'bfloat16'))", "bfloat16"),
+        ("jnp.mean(jnp.ones(3, int), dtype=int)", "int32"),
+        ("jnp.var(jnp.ones(3, 'complex64'))", "float32"),
+        ("jnp.var(jnp.ones(3, 'float16'))", "float16"),
+        ("jnp.max(jnp.ones(3, 'uint8'))", "uint8"),
+        ("jnp.argmax(jnp.ones(3))", "int32"),
+        ("jnp.count_nonzero(jnp.ones(3))", "int32"),
+        ("jnp.cumsum(jnp.ones(3, 'int8'))", "int8"),
+        ("jnp.cumsum(jnp.ones(3, bool))", "int32"),
+        ("jnp.cumulative_sum(jnp.ones(3, 'int8'))", "int32"),
+        ("jnp.all(jnp.ones(3))", "bool"),
+        ("jnp.median(jnp.ones(3, int))", "float32"),
+        ("jnp.average(jnp.ones(3, int))", "float32"),
+        ("jnp.add.reduce(jnp.ones(3, 'int8'))", "int32"),
+        ("jnp.histogram(jnp.ones(3, int))[0]", "float32"),
+        ("jnp.bincount(jnp.ones(3, int))", "int32"),
+        ("jnp.nanmean(jnp.ones(3, int))", "float32"),
+    ],
+)
 def test_result_dtypes(expression, dtype):
     out = eval(expression, {"jnp": jnp})
     assert (str(out.dtype), out.weak_type) == (dtype, False)
@@ -66,42 +83,47 @@ def test_masks_and_initial_values():
     for name in ("sum", "prod", "mean", "var", "all", "any"):
         same(getattr(jnp, name)(F, axis=1, where=mask), getattr(np, name)(F, axis=1, where=mask), 1e-5)
     for name in ("max", "min"):
-        same(getattr(jnp, name)(F, axis=1, where=mask, initial=0.25),
-             getattr(np, name)(F, axis=1, where=mask, initial=0.25))
+        same(
+            getattr(jnp, name)(F, axis=1, where=mask, initial=0.25),
+            getattr(np, name)(F, axis=1, where=mask, initial=0.25),
+        )
     assert jnp.sum(jnp.arange(3), initial=10).item() == 13
     assert jnp.max(jnp.zeros(0), initial=2).item() == 2
     same(jnp.nanmax(NAN, axis=0, where=mask, initial=0), np.nanmax(NAN, axis=0, where=mask, initial=0))
     assert jnp.sum(jnp.arange(6).reshape(2, 3), where=jnp.array([True, False, True])).item() == 10
 
 
-@pytest.mark.parametrize(("expression", "error", "text"), [
-    ("jnp.sum([1, 2])", TypeError, "list"),
-    ("jnp.sum(jnp.ones(3), axis=1)", ValueError, "axis 1 is out of bounds for an array of rank 1"),
-    ("jnp.sum(jnp.ones((2, 2)), axis=(0, 0))", ValueError, "names a duplicate axis"),
-    ("jnp.sum(jnp.ones(3), axis=0.5)", TypeError, "axis"),
-    ("jnp.sum(jnp.ones(3), out=jnp.ones(()))", NotImplementedError, "sum: out is not supported"),
-    ("jnp.max(jnp.zeros(0))", ValueError, "zero-size array"),
-    ("jnp.max(jnp.ones(3), where=True)", ValueError, "initial"),
-    ("jnp.argmax(jnp.zeros(0))", ValueError, "is empty along"),
-    ("jnp.var(jnp.ones(3), ddof=1, correction=1)", ValueError, "ddof and correction"),
-    ("jnp.std(jnp.ones(3), dtype=int)", ValueError, "inexact"),
-    ("jnp.sum(jnp.ones(3), initial=jnp.ones(2))", ValueError, "scalar"),
-    ("jnp.cumulative_sum(1)", ValueError, "at least one axis"),
-    ("jnp.cumulative_sum(jnp.ones((2, 2)))", ValueError, "axis"),
-    ("jnp.average(jnp.ones((2, 3)), weights=jnp.ones(3))", ValueError, "axis must be given"),
-    ("jnp.quantile(jnp.ones(3), 0.5, method='guess')", ValueError, "method"),
-    ("jnp.quantile(jnp.ones(3), jnp.ones((1, 1)))", ValueError, "rank"),
-    ("jnp.quantile(jnp.ones(3) * 1j, 0.5)", ValueError, "complex"),
-    ("jnp.bincount(jnp.ones(3))", TypeError, "must hold integers"),
-    ("jnp.histogram(jnp.ones(3), bins='auto')", NotImplementedError, "bins"),
-    ("jnp.diff(1)", ValueError, "at least one axis"),
-    ("jnp.unwrap(jnp.ones(3), axis=1)", ValueError, "axis 1 is out of bounds"),
-    ("jnp.gradient(jnp.ones(1))", ValueError, "at least 2 elements"),
-    ("jnp.gradient(jnp.ones((2, 2)), 1, 2, 3)", TypeError, "spacing"),
-    ("jnp.interp(1.0, jnp.ones(2), jnp.ones(3))", ValueError, "vectors of one size"),
-    ("jnp.cov(jnp.ones((2, 2, 2)))", ValueError, "must be a vector or a matrix"),
-    ("jnp.convolve(jnp.ones(2), jnp.ones(2), mode='some')", ValueError, "mode"),
-])
+@pytest.mark.parametrize(
+    ("expression", "error", "text"),
+    [
+        ("jnp.sum([1, 2])", TypeError, "list"),
+        ("jnp.sum(jnp.ones(3), axis=1)", ValueError, "axis 1 is out of bounds for an array of rank 1"),
+        ("jnp.sum(jnp.ones((2, 2)), axis=(0, 0))", ValueError, "names a duplicate axis"),
+        ("jnp.sum(jnp.ones(3), axis=0.5)", TypeError, "axis"),
+        ("jnp.sum(jnp.ones(3), out=jnp.ones(()))", NotImplementedError, "sum: out is not supported"),
+        ("jnp.max(jnp.zeros(0))", ValueError, "zero-size array"),
+        ("jnp.max(jnp.ones(3), where=True)", ValueError, "initial"),
+        ("jnp.argmax(jnp.zeros(0))", ValueError, "is empty along"),
+        ("jnp.var(jnp.ones(3), ddof=1, correction=1)", ValueError, "ddof and correction"),
+        ("jnp.std(jnp.ones(3), dtype=int)", ValueError, "inexact"),
+        ("jnp.sum(jnp.ones(3), initial=jnp.ones(2))", ValueError, "scalar"),
+        ("jnp.cumulative_sum(1)", ValueError, "at least one axis"),
+        ("jnp.cumulative_sum(jnp.ones((2, 2)))", ValueError, "axis"),
+        ("jnp.average(jnp.ones((2, 3)), weights=jnp.ones(3))", ValueError, "axis must be given"),
+        ("jnp.quantile(jnp.ones(3), 0.5, method='guess')", ValueError, "method"),
+        ("jnp.quantile(jnp.ones(3), jnp.ones((1, 1)))", ValueError, "rank"),
+        ("jnp.quantile(jnp.ones(3) * 1j, 0.5)", ValueError, "complex"),
+        ("jnp.bincount(jnp.ones(3))", TypeError, "must hold integers"),
+        ("jnp.histogram(jnp.ones(3), bins='auto')", NotImplementedError, "bins"),
+        ("jnp.diff(1)", ValueError, "at least one axis"),
+        ("jnp.unwrap(jnp.ones(3), axis=1)", ValueError, "axis 1 is out of bounds"),
+        ("jnp.gradient(jnp.ones(1))", ValueError, "at least 2 elements"),
+        ("jnp.gradient(jnp.ones((2, 2)), 1, 2, 3)", TypeError, "spacing"),
+        ("jnp.interp(1.0, jnp.ones(2), jnp.ones(3))", ValueError, "vectors of one size"),
+        ("jnp.cov(jnp.ones((2, 2, 2)))", ValueError, "must be a vector or a matrix"),
+        ("jnp.convolve(jnp.ones(2), jnp.ones(2), mode='some')", ValueError, "mode"),
+    ],
+)
 def test_what_is_refused(expression, error, text):
     with pytest.raises(error, match=text):
         eval(expression, {"jnp": jnp})
@@ -130,8 +152,11 @@ def test_averages():
 def test_quantiles(method, axis):
     q = np.array([0.0, 0.1, 0.6, 1.0], np.float32)
     same(jnp.quantile(F, q, axis=axis, method=method), np.quantile(F, q, axis=axis, method=method), 1e-5)
-    same(jnp.quantile(F, 0.3, axis=axis, method=method, keepdims=True),
-         np.quantile(F, np.float32(0.3), axis=axis, method=method, keepdims=True), 1e-5)
+    same(
+        jnp.quantile(F, 0.3, axis=axis, method=method, keepdims=True),
+        np.quantile(F, np.float32(0.3), axis=axis, method=method, keepdims=True),
+        1e-5,
+    )
 
 
 def test_quantiles_with_nan_and_weights():
@@ -141,15 +166,23 @@ def test_quantiles_with_nan_and_weights():
     assert np.isnan(jnp.quantile(NAN, 0.5))
     same(jnp.percentile(F, 30), np.percentile(F, 30), 1e-5)
     w = np.abs(F[0, 0]) + 1
-    same(jnp.quantile(F[0, 0], q, weights=w, method="inverted_cdf"),
-         np.quantile(F[0, 0], q, weights=w, method="inverted_cdf"))
+    same(
+        jnp.quantile(F[0, 0], q, weights=w, method="inverted_cdf"),
+        np.quantile(F[0, 0], q, weights=w, method="inverted_cdf"),
+    )
     assert jnp.median(jnp.array([3, 1, 2])).item() == 2
 
 
 def test_covariance():
     x = F[0]
-    for options in ({}, {"bias": True}, {"ddof": 2}, {"rowvar": False}, {"fweights": np.array([1, 2, 1, 1])},
-                    {"aweights": np.array([0.1, 0.2, 0.3, 0.4])}):
+    for options in (
+        {},
+        {"bias": True},
+        {"ddof": 2},
+        {"rowvar": False},
+        {"fweights": np.array([1, 2, 1, 1])},
+        {"aweights": np.array([0.1, 0.2, 0.3, 0.4])},
+    ):
         same(jnp.cov(x, **options), np.cov(x, **options), 1e-5)
     same(jnp.cov(x[0], x[1]), np.cov(x[0], x[1]), 1e-5)
     same(jnp.corrcoef(x), np.corrcoef(x), 1e-5)
@@ -159,8 +192,13 @@ def test_covariance():
 
 def test_histograms():
     x = F.reshape(-1)
-    for options in ({"bins": 5}, {"bins": np.array([-2.0, 0, 1, 2.25])}, {"bins": 4, "range": (-1, 1)},
-                    {"bins": 4, "density": True}, {"bins": 4, "weights": np.abs(x)}):
+    for options in (
+        {"bins": 5},
+        {"bins": np.array([-2.0, 0, 1, 2.25])},
+        {"bins": 4, "range": (-1, 1)},
+        {"bins": 4, "density": True},
+        {"bins": 4, "weights": np.abs(x)},
+    ):
         for got, want in zip(jnp.histogram(x, **options), np.histogram(x, **options)):
             same(got, want, 1e-5)
     same(jnp.histogram_bin_edges(np.ones(3), 2), np.histogram_bin_edges(np.ones(3), 2))
@@ -202,7 +240,15 @@ def test_differences_and_integrals():
     same(jnp.gradient(F, 2.0, axis=2), np.gradient(F, 2.0, axis=2))
     same(jnp.trapezoid(F, places), np.trapezoid(F, places))
     same(jnp.trapezoid(F, dx=0.5, axis=0), np.trapezoid(F, dx=0.5, axis=0))
-    for ends in ([np.inf, 1, 2], [1, 2, -np.inf], [np.inf, 1, -np.inf], [1, np.nan, np.inf], [2, np.inf, 1], [5, 7], [np.inf, np.inf]):
+    for ends in (
+        [np.inf, 1, 2],
+        [1, 2, -np.inf],
+        [np.inf, 1, -np.inf],
+        [1, np.nan, np.inf],
+        [2, np.inf, 1],
+        [5, 7],
+        [np.inf, np.inf],
+    ):
         with np.errstate(invalid="ignore"):
             same(jnp.trapezoid(np.float32(ends)), np.trapezoid(np.float32(ends)))
     same(jnp.trapezoid(np.array([1 + 1j, 2, 3j]), dx=2), np.trapezoid(np.array([1 + 1j, 2, 3j]), dx=2))
@@ -229,32 +275,42 @@ def test_interpolation():
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize(("n", "m"), [(5, 2), (5, 3), (2, 5), (3, 3)])
 def test_convolution(n, m, mode):
-    a, v = F.reshape(-1)[:n], F.reshape(-1)[5:5 + m]
+    a, v = F.reshape(-1)[:n], F.reshape(-1)[5 : 5 + m]
     same(jnp.convolve(a, v, mode), np.convolve(a, v, mode), 1e-5)
     same(jnp.correlate(a, v, mode), np.correlate(a, v, mode), 1e-5)
     same(jnp.correlate(a + 1j * a[::-1], v - 2j * v, mode), np.correlate(a + 1j * a[::-1], v - 2j * v, mode), 1e-5)
 
 
-@pytest.mark.parametrize(("function", "x", "slope"), [
-    (jnp.var, [1.0, 2, 4], [-8 / 9, -2 / 9, 10 / 9]),
-    (jnp.max, [1.0, 4, 4], [0, 0.5, 0.5]),
-    (jnp.prod, [1.0, 0, 4], [0, 4, 0]),
-    (jnp.median, [1.0, 5, 2, 4], [0, 0, 0.5, 0.5]),
-    (jnp.nanmean, [1.0, jnp.nan], [1, 0]),
-    (jnp.nanvar, [1.0, jnp.nan, 2], [-0.5, 0, 0.5]),
-    (lambda x: jnp.cumprod(x).sum(), [1.0, 2, 4], [11, 5, 2]),
-    (lambda x: jnp.quantile(x, 0.3), [1.0, 5, 2, 4], [0.1, 0, 0.9, 0]),
-    (lambda x: jnp.trapezoid(x ** 2, x), [1.0, 2, 3], [-1.5, 0, 9.5]),
-    (lambda x: jnp.average(x, weights=x), [1.0, 2, 3], [-1 / 18, 5 / 18, 11 / 18]),
-])
+@pytest.mark.parametrize(
+    ("function", "x", "slope"),
+    [
+        (jnp.var, [1.0, 2, 4], [-8 / 9, -2 / 9, 10 / 9]),
+        (jnp.max, [1.0, 4, 4], [0, 0.5, 0.5]),
+        (jnp.prod, [1.0, 0, 4], [0, 4, 0]),
+        (jnp.median, [1.0, 5, 2, 4], [0, 0, 0.5, 0.5]),
+        (jnp.nanmean, [1.0, jnp.nan], [1, 0]),
+        (jnp.nanvar, [1.0, jnp.nan, 2], [-0.5, 0, 0.5]),
+        (lambda x: jnp.cumprod(x).sum(), [1.0, 2, 4], [11, 5, 2]),
+        (lambda x: jnp.quantile(x, 0.3), [1.0, 5, 2, 4], [0.1, 0, 0.9, 0]),
+        (lambda x: jnp.trapezoid(x**2, x), [1.0, 2, 3], [-1.5, 0, 9.5]),
+        (lambda x: jnp.average(x, weights=x), [1.0, 2, 3], [-1 / 18, 5 / 18, 11 / 18]),
+    ],
+)
 def test_derivatives(function, x, slope):
     same(gradix.grad(function)(jnp.array(x)), slope, 1e-5)
 
 
 def test_under_vmap_and_jit():
     rows = F.reshape(6, 4)
-    for function in (jnp.median, jnp.std, lambda x: jnp.quantile(x, 0.3), lambda x: jnp.histogram(x, 2)[0],
-                     lambda x: jnp.argmax(x), lambda x: jnp.cumsum(x), lambda x: jnp.interp(x[0], x, x)):
+    for function in (
+        jnp.median,
+        jnp.std,
+        lambda x: jnp.quantile(x, 0.3),
+        lambda x: jnp.histogram(x, 2)[0],
+        lambda x: jnp.argmax(x),
+        lambda x: jnp.cumsum(x),
+        lambda x: jnp.interp(x[0], x, x),
+    ):
         want = np.stack([np.asarray(function(row)) for row in rows])
         same(gradix.vmap(function)(rows), want, 1e-5)
         same(gradix.jit(gradix.vmap(function))(rows), want, 1e-5)

@@ -1,4 +1,5 @@
 """Arguments that NumPy or JAX refuse, and further ones that they take."""
+
 import warnings
 
 import numpy as np
@@ -17,20 +18,40 @@ REFUSED = [
     (ValueError, "n must be a number", lambda: jnp.fft.fftfreq([1, 2])),
     (ValueError, "d must be a number", lambda: jnp.fft.rfftfreq(4, [1])),
     (TypeError, "for 2 arguments", lambda: jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones(3))),
-    (ValueError, "axes for argument 1", lambda: jnp.vectorize(lambda x, y: x, signature="(n),(n)->(n)")(jnp.ones(3), None)),
+    (
+        ValueError,
+        "axes for argument 1",
+        lambda: jnp.vectorize(lambda x, y: x, signature="(n),(n)->(n)")(jnp.ones(3), None),
+    ),
     (TypeError, "not a valid array type", lambda: lax.stop_gradient(lambda x: x)),
     (TypeError, "must not be negative", lambda: lax.broadcast_shapes((-1,))),
     (TypeError, "must not be negative", lambda: jnp.broadcast_shapes((1, -1), (1, 1))),
     (ValueError, "must have coefficients", lambda: linalg.fiedler_companion(jnp.ones((3, 0)))),
-    (ValueError, "impl or dtype", lambda: random.wrap_key_data(jnp.zeros(2, "uint32"), impl="rbg", dtype=random.key(0).dtype)),
+    (
+        ValueError,
+        "impl or dtype",
+        lambda: random.wrap_key_data(jnp.zeros(2, "uint32"), impl="rbg", dtype=random.key(0).dtype),
+    ),
     (TypeError, "unrecognized PRNG", lambda: random.key(0, impl=object())),
     (ValueError, "unrecognized PRNG", lambda: random.key(0, impl="none")),
     (TypeError, "in_axes must be", lambda: gradix.pmap(lambda x: x, in_axes=False)),
     (TypeError, "out_axes must be", lambda: gradix.pmap(lambda x: x, out_axes=(True,))),
     (TypeError, "in_axes must be", lambda: gradix.vmap(lambda x: x, in_axes=False)(jnp.ones((1, 2)))),
-    (ValueError, "cannot number", lambda: gradix.eval_shape(lambda x: lax.top_k(x, 2), gradix.ShapeDtypeStruct((2**31 + 1,), "float32"))),
-    (gradix.errors.ConcretizationTypeError, "num_classes must be known", lambda: gradix.jit(nn.one_hot)(jnp.int32(1), 3)),
-    (gradix.errors.ConcretizationTypeError, "must be known", lambda: gradix.jit(lambda n: jnp.split(jnp.ones(4), [n]))(2)),
+    (
+        ValueError,
+        "cannot number",
+        lambda: gradix.eval_shape(lambda x: lax.top_k(x, 2), gradix.ShapeDtypeStruct((2**31 + 1,), "float32")),
+    ),
+    (
+        gradix.errors.ConcretizationTypeError,
+        "num_classes must be known",
+        lambda: gradix.jit(nn.one_hot)(jnp.int32(1), 3),
+    ),
+    (
+        gradix.errors.ConcretizationTypeError,
+        "must be known",
+        lambda: gradix.jit(lambda n: jnp.split(jnp.ones(4), [n]))(2),
+    ),
     (TypeError, "must have a stop", lambda: jnp.mgrid[::2j]),
     (ValueError, "ignore", lambda: jnp.ravel_multi_index((jnp.array([1]),), (3,), mode="none")),
     (TypeError, "at most 5", lambda: jnp.array(1, None, True, "K", 0, 1)),
@@ -87,7 +108,13 @@ def test_rank_promotion_in_vectorize():
 
 
 def test_float0_arrays_are_made_of_nothing():
-    made = [jnp.zeros((), F0), jnp.ones(3, F0), jnp.full(3, True, F0), jnp.empty((2, 0), F0), jnp.zeros_like(np.zeros(3, F0))]
+    made = [
+        jnp.zeros((), F0),
+        jnp.ones(3, F0),
+        jnp.full(3, True, F0),
+        jnp.empty((2, 0), F0),
+        jnp.zeros_like(np.zeros(3, F0)),
+    ]
     assert [(x.shape, x.dtype) for x in made] == [((), F0), ((3,), F0), ((3,), F0), ((2, 0), F0), ((3,), F0)]
 
 
@@ -111,7 +138,9 @@ def test_transposes_of_integer_maps():
     assert t(lambda x: 2 * x, 1)(3) == (6,)
     (first,) = t(lambda x: x[::2], jnp.arange(3))(jnp.array([1, 2]))
     assert first.tolist() == [1, 0, 2] and first.dtype == jnp.arange(3).dtype
-    assert [c.tolist() for c in t(lambda x, y: {"a": (x + y).sum()}, jnp.arange(2), jnp.arange(2))({"a": 5})] == [[5, 5]] * 2
+    assert [c.tolist() for c in t(lambda x, y: {"a": (x + y).sum()}, jnp.arange(2), jnp.arange(2))({"a": 5})] == [
+        [5, 5]
+    ] * 2
     for bad in (lambda: t(lambda x: 1.5 * x, 1), lambda: t(lambda x: x, True)):
         with pytest.raises(TypeError, match="integer -> integer"):
             bad()

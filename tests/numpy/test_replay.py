@@ -1,4 +1,5 @@
 """Functions of many operations, replayed on arrays of types met before: the same answers, bit for bit, and the same errors."""
+
 import warnings
 from functools import reduce
 
@@ -23,50 +24,95 @@ def floats(*shape):
 
 # name: calls to make, as functions of arrays made anew
 SAMPLES = {
-    "floor_divide": lambda f: [f(floats(8), floats(8)), f(jnp.arange(-4, 4), 3), f(jnp.arange(-4, 4), -3), f(jnp.arange(4), 0),
-                               f(jnp.arange(-4, 4), -1), f(jnp.arange(8, dtype="uint8"), 3)],
-    "remainder": lambda f: [f(floats(8), 0.7), f(jnp.arange(-4, 4), 3), f(jnp.arange(-4, 4), -3), f(jnp.arange(4), jnp.arange(4))],
-    "hypot": lambda f: [f(floats(8), 2.0)], "diag": lambda f: [f(floats(4)), f(floats(3, 3), 1), f(floats(3), k=-1)],
+    "floor_divide": lambda f: [
+        f(floats(8), floats(8)),
+        f(jnp.arange(-4, 4), 3),
+        f(jnp.arange(-4, 4), -3),
+        f(jnp.arange(4), 0),
+        f(jnp.arange(-4, 4), -1),
+        f(jnp.arange(8, dtype="uint8"), 3),
+    ],
+    "remainder": lambda f: [
+        f(floats(8), 0.7),
+        f(jnp.arange(-4, 4), 3),
+        f(jnp.arange(-4, 4), -3),
+        f(jnp.arange(4), jnp.arange(4)),
+    ],
+    "hypot": lambda f: [f(floats(8), 2.0)],
+    "diag": lambda f: [f(floats(4)), f(floats(3, 3), 1), f(floats(3), k=-1)],
     "trace": lambda f: [f(jnp.arange(9).reshape(3, 3)), f(floats(2, 3, 4), offset=1)],
     "tril": lambda f: [f(floats(4, 4)), f(floats(3, 5), 1)],
-    "triu": lambda f: [f(floats(4, 4), -1)], "eye": lambda f: [f(4), f(3, 5, k=1), f(3, dtype=jnp.int32)],
-    "vander": lambda f: [f(floats(4)), f(floats(4), 3, increasing=True)], "tri": lambda f: [f(3), f(3, dtype=int)],
-    "median": lambda f: [f(floats(8)), f(floats(4, 6), axis=1), f(jnp.array([1.0, jnp.nan])), f(floats(4, 6), keepdims=True)],
+    "triu": lambda f: [f(floats(4, 4), -1)],
+    "eye": lambda f: [f(4), f(3, 5, k=1), f(3, dtype=jnp.int32)],
+    "vander": lambda f: [f(floats(4)), f(floats(4), 3, increasing=True)],
+    "tri": lambda f: [f(3), f(3, dtype=int)],
+    "median": lambda f: [
+        f(floats(8)),
+        f(floats(4, 6), axis=1),
+        f(jnp.array([1.0, jnp.nan])),
+        f(floats(4, 6), keepdims=True),
+    ],
     "nanmedian": lambda f: [f(jnp.array([1.0, jnp.nan, 3.0]))],
     "quantile": lambda f: [f(floats(9), 0.3), f(floats(9), jnp.array([0.1, 0.9])), f(floats(9), 0.3, method="lower")],
     "percentile": lambda f: [f(floats(9), 30)],
     "mean": lambda f: [f(floats(4, 5)), f(jnp.arange(4), axis=0), f(floats(4, 5), (0, 1))],
-    "std": lambda f: [f(floats(4, 5)), f(floats(4, 5), axis=-1, ddof=1)], "var": lambda f: [f(floats(4, 5), 0)],
-
-    "average": lambda f: [f(floats(6)), f(floats(6), weights=floats(6) ** 2)], "cov": lambda f: [f(floats(3, 8))],
-    "nanmean": lambda f: [f(jnp.array([1.0, jnp.nan, 3.0]))], "nansum": lambda f: [f(floats(4, 4), axis=0)],
+    "std": lambda f: [f(floats(4, 5)), f(floats(4, 5), axis=-1, ddof=1)],
+    "var": lambda f: [f(floats(4, 5), 0)],
+    "average": lambda f: [f(floats(6)), f(floats(6), weights=floats(6) ** 2)],
+    "cov": lambda f: [f(floats(3, 8))],
+    "nanmean": lambda f: [f(jnp.array([1.0, jnp.nan, 3.0]))],
+    "nansum": lambda f: [f(floats(4, 4), axis=0)],
     "polyval": lambda f: [f(floats(5), 2.0), f(jnp.arange(5), jnp.arange(3))],
     "lexsort": lambda f: [f((floats(4), floats(4))), f([jnp.array([1, 0, 1]), jnp.array([2, 2, 0])])],
     "block": lambda f: [f([[floats(2, 2), floats(2, 3)], [floats(1, 5)]]), f([floats(2), floats(3)]), f(floats(2))],
-    "vstack": lambda f: [f([floats(2), floats(2)]), f((floats(2), floats(2, 2)))], "hstack": lambda f: [f((floats(2), floats(3)))],
-    "dstack": lambda f: [f([floats(2), floats(2)])], "column_stack": lambda f: [f([floats(2), floats(2)])],
-    "atleast_2d": lambda f: [f(floats(3)), f(floats(3), floats(2, 2))], "array_split": lambda f: [f(floats(7), 3), f(floats(7), (2, 5))],
-    "fft.fft": lambda f: [f(floats(5)), f(floats(3, 4), 6, axis=0), f(floats(4), norm="ortho"), f(floats(3, 0), axis=0)],
-    "fft.irfft": lambda f: [f(floats(5)), f(floats(5) * 1j, 7)], "fft.rfft2": lambda f: [f(floats(3, 4)), f(floats(3, 4), s=(2, 2))],
-    "fft.fftshift": lambda f: [f(floats(5)), f(floats(3, 4), axes=1)], "fft.ifftshift": lambda f: [f(floats(3, 4))],
+    "vstack": lambda f: [f([floats(2), floats(2)]), f((floats(2), floats(2, 2)))],
+    "hstack": lambda f: [f((floats(2), floats(3)))],
+    "dstack": lambda f: [f([floats(2), floats(2)])],
+    "column_stack": lambda f: [f([floats(2), floats(2)])],
+    "atleast_2d": lambda f: [f(floats(3)), f(floats(3), floats(2, 2))],
+    "array_split": lambda f: [f(floats(7), 3), f(floats(7), (2, 5))],
+    "fft.fft": lambda f: [
+        f(floats(5)),
+        f(floats(3, 4), 6, axis=0),
+        f(floats(4), norm="ortho"),
+        f(floats(3, 0), axis=0),
+    ],
+    "fft.irfft": lambda f: [f(floats(5)), f(floats(5) * 1j, 7)],
+    "fft.rfft2": lambda f: [f(floats(3, 4)), f(floats(3, 4), s=(2, 2))],
+    "fft.fftshift": lambda f: [f(floats(5)), f(floats(3, 4), axes=1)],
+    "fft.ifftshift": lambda f: [f(floats(3, 4))],
     "linspace": lambda f: [f(0, 1, 5), f(0.0, -0.0, 3), f(-0.0, 0.0, 3), f(floats(2), 2.0, 4)],
-    "take_along_axis": lambda f: [f(floats(4, 4), jnp.argsort(floats(4, 4), axis=1), axis=1), f(floats(8), jnp.array([3, -1, 9]), 0)],
-    "allclose": lambda f: [f(floats(8), floats(8)), f(jnp.ones(3), 1.0)], "isclose": lambda f: [f(floats(8), floats(8), atol=0.5)],
+    "take_along_axis": lambda f: [
+        f(floats(4, 4), jnp.argsort(floats(4, 4), axis=1), axis=1),
+        f(floats(8), jnp.array([3, -1, 9]), 0),
+    ],
+    "allclose": lambda f: [f(floats(8), floats(8)), f(jnp.ones(3), 1.0)],
+    "isclose": lambda f: [f(floats(8), floats(8), atol=0.5)],
     "array_equal": lambda f: [f(jnp.arange(3), jnp.arange(3)), f(jnp.arange(3), jnp.arange(4))],
     "searchsorted": lambda f: [f(jnp.sort(floats(8)), floats(3)), f(jnp.sort(floats(30)), floats(3), side="right")],
-    "kron": lambda f: [f(floats(2, 2), floats(3))], "outer": lambda f: [f(floats(3), floats(4))],
-    "cross": lambda f: [f(floats(3), floats(3))], "vdot": lambda f: [f(floats(3), floats(3))],
-    "sort": lambda f: [f(floats(8)), f(floats(4, 4), axis=0, descending=True)], "argsort": lambda f: [f(floats(8)), f(floats(2, 5))],
+    "kron": lambda f: [f(floats(2, 2), floats(3))],
+    "outer": lambda f: [f(floats(3), floats(4))],
+    "cross": lambda f: [f(floats(3), floats(3))],
+    "vdot": lambda f: [f(floats(3), floats(3))],
+    "sort": lambda f: [f(floats(8)), f(floats(4, 4), axis=0, descending=True)],
+    "argsort": lambda f: [f(floats(8)), f(floats(2, 5))],
     "diff": lambda f: [f(floats(8)), f(floats(3, 4), 2, axis=0), f(jnp.array([True, False]))],
     "convolve": lambda f: [f(jnp.arange(4), jnp.arange(3)), f(jnp.arange(4), jnp.arange(3), mode="same")],
-    "interp": lambda f: [f(floats(3), jnp.arange(5.0), floats(5))], "gradient": lambda f: [f(floats(6)), f(floats(4, 4))],
-    "unwrap": lambda f: [f(floats(6) * 5)], "round": lambda f: [f(floats(8), 1), f(jnp.arange(5)), f(floats(4))],
-    "nan_to_num": lambda f: [f(jnp.array([jnp.nan, jnp.inf]), nan=2.0)], "count_nonzero": lambda f: [f(floats(4) > 0, axis=0)],
-    "ptp": lambda f: [f(floats(8))], "prod": lambda f: [f(floats(4, 4), axis=1), f(jnp.arange(4), dtype=jnp.float32)],
+    "interp": lambda f: [f(floats(3), jnp.arange(5.0), floats(5))],
+    "gradient": lambda f: [f(floats(6)), f(floats(4, 4))],
+    "unwrap": lambda f: [f(floats(6) * 5)],
+    "round": lambda f: [f(floats(8), 1), f(jnp.arange(5)), f(floats(4))],
+    "nan_to_num": lambda f: [f(jnp.array([jnp.nan, jnp.inf]), nan=2.0)],
+    "count_nonzero": lambda f: [f(floats(4) > 0, axis=0)],
+    "ptp": lambda f: [f(floats(8))],
+    "prod": lambda f: [f(floats(4, 4), axis=1), f(jnp.arange(4), dtype=jnp.float32)],
     "max": lambda f: [f(floats(4, 4)), f(floats(3), initial=0.0, where=jnp.array([True, False, True]))],
-    "any": lambda f: [f(floats(4) > 0)], "argmax": lambda f: [f(floats(4, 4)), f(floats(4, 4), axis=1, keepdims=True)],
-    "isin": lambda f: [f(jnp.arange(5), jnp.array([1, 3]))], "cumsum": lambda f: [f(floats(8)), f(jnp.arange(6), dtype=jnp.float32)],
-    "tile": lambda f: [f(floats(3), 3), f(floats(3), (2, 2))], "repeat": lambda f: [f(floats(3), 2), f(floats(3), jnp.array([1, 0, 2]))],
+    "any": lambda f: [f(floats(4) > 0)],
+    "argmax": lambda f: [f(floats(4, 4)), f(floats(4, 4), axis=1, keepdims=True)],
+    "isin": lambda f: [f(jnp.arange(5), jnp.array([1, 3]))],
+    "cumsum": lambda f: [f(floats(8)), f(jnp.arange(6), dtype=jnp.float32)],
+    "tile": lambda f: [f(floats(3), 3), f(floats(3), (2, 2))],
+    "repeat": lambda f: [f(floats(3), 2), f(floats(3), jnp.array([1, 0, 2]))],
     "roll": lambda f: [f(floats(5), 2), f(floats(3, 3), (1, -1), (0, 1))],
     "clip": lambda f: [f(floats(8), -0.5, 0.5), f(floats(4), None, 0.0)],
     "pad": lambda f: [f(floats(3), 2), f(floats(3, 3), 1, mode="edge")],
@@ -76,25 +122,48 @@ SAMPLES = {
     "linalg.det": lambda f: [f(floats(2, 3, 3)), f(floats(2, 2))],
     "linalg.norm": lambda f: [f(floats(5)), f(floats(3, 3), axis=1)],
     "linalg.solve": lambda f: [f(floats(4, 4), floats(4)), f(floats(4, 4), floats(4, 2))],
-    "divmod": lambda f: [f(floats(8), 0.7), f(jnp.arange(-4, 4), 3)], "fmax": lambda f: [f(floats(4), jnp.array([1.0, jnp.nan, 0, 2]))],
-    "right_shift": lambda f: [f(jnp.arange(-4, 4), 1), f(jnp.arange(4, dtype="uint8"), 9)], "left_shift": lambda f: [f(jnp.arange(4), 2)],
-    "log2": lambda f: [f(floats(4)), f(jnp.arange(4))], "log10": lambda f: [f(floats(4) * 1j)], "angle": lambda f: [f(floats(4) * 1j)],
-    "ldexp": lambda f: [f(floats(4), jnp.arange(4))], "modf": lambda f: [f(floats(4))], "spacing": lambda f: [f(floats(4))],
-    "polyadd": lambda f: [f(floats(4), floats(2))], "polysub": lambda f: [f(floats(2), floats(4))], "polyder": lambda f: [f(floats(4), 2)],
-    "polyint": lambda f: [f(floats(4)), f(floats(4), 2, 1.5)], "poly": lambda f: [f(floats(3))],
+    "divmod": lambda f: [f(floats(8), 0.7), f(jnp.arange(-4, 4), 3)],
+    "fmax": lambda f: [f(floats(4), jnp.array([1.0, jnp.nan, 0, 2]))],
+    "right_shift": lambda f: [f(jnp.arange(-4, 4), 1), f(jnp.arange(4, dtype="uint8"), 9)],
+    "left_shift": lambda f: [f(jnp.arange(4), 2)],
+    "log2": lambda f: [f(floats(4)), f(jnp.arange(4))],
+    "log10": lambda f: [f(floats(4) * 1j)],
+    "angle": lambda f: [f(floats(4) * 1j)],
+    "ldexp": lambda f: [f(floats(4), jnp.arange(4))],
+    "modf": lambda f: [f(floats(4))],
+    "spacing": lambda f: [f(floats(4))],
+    "polyadd": lambda f: [f(floats(4), floats(2))],
+    "polysub": lambda f: [f(floats(2), floats(4))],
+    "polyder": lambda f: [f(floats(4), 2)],
+    "polyint": lambda f: [f(floats(4)), f(floats(4), 2, 1.5)],
+    "poly": lambda f: [f(floats(3))],
     "polydiv": lambda f: [f(floats(5), floats(2))],
-    "polyfit": lambda f: [f(floats(6), floats(6), 2, w=floats(6) ** 2)], "packbits": lambda f: [f(jnp.zeros(0, bool))],
-    "append": lambda f: [f(floats(3), floats(2))], "unpackbits": lambda f: [f(jnp.arange(3, dtype="uint8"))],
+    "polyfit": lambda f: [f(floats(6), floats(6), 2, w=floats(6) ** 2)],
+    "packbits": lambda f: [f(jnp.zeros(0, bool))],
+    "append": lambda f: [f(floats(3), floats(2))],
+    "unpackbits": lambda f: [f(jnp.arange(3, dtype="uint8"))],
     "partition": lambda f: [f(jnp.array([3, 0, 2, 5]), 1), f(floats(3, 5), 2, axis=0)],
-    "argpartition": lambda f: [f(floats(8), 3)], "diagonal": lambda f: [f(floats(4, 4)), f(floats(2, 3, 4), 1)],
-    "geomspace": lambda f: [f(1.0, 8.0, 4), f(floats(3) ** 2, 9.0, 5)], "logspace": lambda f: [f(0, 1, 5)],
-    "resize": lambda f: [f(floats(3), (2, 4))], "rot90": lambda f: [f(floats(2, 3)), f(floats(2, 3), 2)],
-    "linalg.eigh": lambda f: [f(floats(3, 3)), f(floats(2, 3, 3), "U")], "linalg.svdvals": lambda f: [f(floats(2, 3))],
-    "linalg.qr": lambda f: [f(floats(4, 3)), f(floats(3, 4), "complete"), f(floats(4, 3), "r"), f(floats(4, 3), mode="raw")],
-    "linalg.svd": lambda f: [f(floats(4, 3)), f(floats(4, 3), compute_uv=False)], "linalg.cholesky": lambda f: [f(jnp.eye(3) * 2)],
-    "linalg.cond": lambda f: [f(floats(4, 4))], "linalg.matrix_rank": lambda f: [f(floats(4, 4)), f(jnp.ones((3, 3)))],
+    "argpartition": lambda f: [f(floats(8), 3)],
+    "diagonal": lambda f: [f(floats(4, 4)), f(floats(2, 3, 4), 1)],
+    "geomspace": lambda f: [f(1.0, 8.0, 4), f(floats(3) ** 2, 9.0, 5)],
+    "logspace": lambda f: [f(0, 1, 5)],
+    "resize": lambda f: [f(floats(3), (2, 4))],
+    "rot90": lambda f: [f(floats(2, 3)), f(floats(2, 3), 2)],
+    "linalg.eigh": lambda f: [f(floats(3, 3)), f(floats(2, 3, 3), "U")],
+    "linalg.svdvals": lambda f: [f(floats(2, 3))],
+    "linalg.qr": lambda f: [
+        f(floats(4, 3)),
+        f(floats(3, 4), "complete"),
+        f(floats(4, 3), "r"),
+        f(floats(4, 3), mode="raw"),
+    ],
+    "linalg.svd": lambda f: [f(floats(4, 3)), f(floats(4, 3), compute_uv=False)],
+    "linalg.cholesky": lambda f: [f(jnp.eye(3) * 2)],
+    "linalg.cond": lambda f: [f(floats(4, 4))],
+    "linalg.matrix_rank": lambda f: [f(floats(4, 4)), f(jnp.ones((3, 3)))],
     "linalg.pinv": lambda f: [f(floats(4, 3))],
-    "nn.softmax": lambda f: [f(floats(5)), f(floats(3, 4), axis=0)], "nn.one_hot": lambda f: [f(jnp.arange(3), 4)],
+    "nn.softmax": lambda f: [f(floats(5)), f(floats(3, 4), axis=0)],
+    "nn.one_hot": lambda f: [f(jnp.arange(3), 4)],
     "nn.logsumexp": lambda f: [f(floats(5)), f(floats(3, 4), axis=1, keepdims=True)],
 }
 
@@ -137,7 +206,7 @@ def test_replays_are_made_and_are_used():
     want = bits(f(x))
     for _ in range(50):
         assert bits(f(x)) == want
-    assert len(calls) == CALLS - 1                      # as often as plain, and once traced
+    assert len(calls) == CALLS - 1  # as often as plain, and once traced
     assert np.asarray(f(x + 1)[0]).tolist() == np.asarray(jnp.sin(x + 1) * 2.0 + jnp.arange(4.0)).tolist()
     assert len(calls) == CALLS - 1
     f(x, 3.0)
@@ -149,7 +218,10 @@ def test_replays_are_made_and_are_used():
 def test_zeros_of_both_signs_are_two_parameters():
     f = replayed(lambda x, y: x * y)
     for _ in range(CALLS):
-        assert np.signbit(f(jnp.ones(2), 0.0)).tolist() == [False] * 2 and np.signbit(f(jnp.ones(2), -0.0)).tolist() == [True] * 2
+        assert (
+            np.signbit(f(jnp.ones(2), 0.0)).tolist() == [False] * 2
+            and np.signbit(f(jnp.ones(2), -0.0)).tolist() == [True] * 2
+        )
         assert f(jnp.ones(2), True).dtype == np.float32 and f(jnp.ones(2, int), 1).dtype == np.int32
 
 
@@ -215,7 +287,7 @@ def test_long_programs_are_compiled_in_the_end(dtype):
     x, y = jnp.arange(5, dtype=dtype), jnp.ones(5, dtype)
     runs = [f(x, y) for _ in range(replay._FIRST + replay._COMPILE_AFTER + 3)]
     kept = [out[0]._host is not None for out in runs]
-    assert kept == [True] * (replay._FIRST + replay._COMPILE_AFTER) + [False] * 3       # on the host, or on the device
+    assert kept == [True] * (replay._FIRST + replay._COMPILE_AFTER) + [False] * 3  # on the host, or on the device
     if dtype == "int32":
         assert bits(runs[0]) == bits(runs[-1])
     for a, b in zip(tree_leaves(runs[0]), tree_leaves(runs[-1]), strict=True):
@@ -253,8 +325,11 @@ def test_a_rule_of_its_own_serves_from_the_first_call():
 
     f = replayed(double, host=host)
     x = jnp.array([1.0, -2.0])
-    assert [a.tolist() for a in f(x)] == [[2, -4], [True, False]] and [a.tolist() for a in f(x, scale=3.0)][0] == [3, -6]
-    assert len(calls) == 2                              # traced, for the types of the results
+    assert [a.tolist() for a in f(x)] == [[2, -4], [True, False]] and [a.tolist() for a in f(x, scale=3.0)][0] == [
+        3,
+        -6,
+    ]
+    assert len(calls) == 2  # traced, for the types of the results
     assert f(x)[1].dtype == bool and len(calls) == 2
     assert np.isnan(f(x * jnp.nan)[0]).all() and len(calls) == 3
     assert f(jnp.arange(2))[0].tolist() == [0, 2]
@@ -283,15 +358,45 @@ LOW, HIGH = -np.inf, np.inf
 # Operations that leave an operand as it is, operations that almost do, and arrays of one element beside others.
 PLAINLY = {
     "neutral": lambda x: (x * 1.0, 1.0 * x, x / 1.0, x - 0.0, jnp.maximum(LOW, x), jnp.minimum(x, HIGH)),
-    "almost neutral": lambda x: (x - -0.0, x + 0.0, -0.0 + x, 1.0 / x, 0.0 - x, jnp.maximum(x, HIGH), jnp.minimum(LOW, x), x * -1.0),
-    "neutral of another shape": lambda x: (x[:1] * jnp.ones(3), jnp.ones((1, 1)) * x, jnp.ones((2, 7)) * x, x[0] * jnp.ones(1)),
-    "one element": lambda x: (x - jnp.sum(x[2:4], keepdims=True), x * jnp.max(x[:4], keepdims=True), jnp.sum(x[2:4], keepdims=True)),
+    "almost neutral": lambda x: (
+        x - -0.0,
+        x + 0.0,
+        -0.0 + x,
+        1.0 / x,
+        0.0 - x,
+        jnp.maximum(x, HIGH),
+        jnp.minimum(LOW, x),
+        x * -1.0,
+    ),
+    "neutral of another shape": lambda x: (
+        x[:1] * jnp.ones(3),
+        jnp.ones((1, 1)) * x,
+        jnp.ones((2, 7)) * x,
+        x[0] * jnp.ones(1),
+    ),
+    "one element": lambda x: (
+        x - jnp.sum(x[2:4], keepdims=True),
+        x * jnp.max(x[:4], keepdims=True),
+        jnp.sum(x[2:4], keepdims=True),
+    ),
     "of one element only": lambda x: jnp.log(jnp.sum(x[2:4], keepdims=True) * 2 + jnp.ones(1)).reshape(1, 1),
     "one element, spread": lambda x: jnp.broadcast_to(jnp.sum(x[:3], keepdims=True), (2, 1)) + x[:1],
     "one element, converted": lambda x: jnp.sum(x[:4], keepdims=True).astype(jnp.int32) + jnp.arange(3),
-    "numbers": lambda x: (jnp.sum(x[:4]), jnp.exp(jnp.sum(x[:4])), jnp.where(jnp.sum(x[:4]) > 1, x, 0.0), jnp.sum(x[:4])[None]),
+    "numbers": lambda x: (
+        jnp.sum(x[:4]),
+        jnp.exp(jnp.sum(x[:4])),
+        jnp.where(jnp.sum(x[:4]) > 1, x, 0.0),
+        jnp.sum(x[:4])[None],
+    ),
     "numbers that are chosen": lambda x: jnp.where(jnp.sum(x[:4]) > 0, jnp.max(x[:4]), jnp.min(x)),
-    "extrema": lambda x: (x.max(), x[:6].max(), x[:6].min(), jnp.stack([x, x]).max(), jnp.stack([x, x])[:, :5].T.min(), x[:0].sum()),
+    "extrema": lambda x: (
+        x.max(),
+        x[:6].max(),
+        x[:6].min(),
+        jnp.stack([x, x]).max(),
+        jnp.stack([x, x])[:, :5].T.min(),
+        x[:0].sum(),
+    ),
     "joined": lambda x: (jnp.concatenate([x, x]), jnp.concatenate([x, x[:2], x]), jnp.stack([x, x], 1)),
 }
 

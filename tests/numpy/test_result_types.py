@@ -1,4 +1,5 @@
 """Dtypes and weak types of results, in both widths, against what was measured on JAX."""
+
 import contextlib
 import json
 import warnings
@@ -16,35 +17,55 @@ FACTS = json.loads((Path(__file__).parents[1] / "data" / "result_types.json").re
 WEAK = {"weak_int": 1, "weak_float": 1.0, "weak_complex": 1j}
 SCALARS = {"py_bool": True, "py_int": 2, "py_float": 2.0, "py_complex": 2j}
 ROOTS = {"nn": nn, "lax": lax}
-PARTIAL = (errors.ConcretizationTypeError, errors.TracerArrayConversionError, errors.TracerBoolConversionError,
-           errors.TracerIntegerConversionError, errors.NonConcreteBooleanIndexError)
+PARTIAL = (
+    errors.ConcretizationTypeError,
+    errors.TracerArrayConversionError,
+    errors.TracerBoolConversionError,
+    errors.TracerIntegerConversionError,
+    errors.NonConcreteBooleanIndexError,
+)
 
 # Names of the table that are no function of one array.
 WRITTEN = {
-    "trace_1d": lambda x: jnp.trace(x[:, None]), "digitize_self": lambda x: jnp.digitize(x, x),
-    "quantile_half": lambda x: jnp.quantile(x, 0.5), "percentile_50": lambda x: jnp.percentile(x, 50),
-    "convolve_self": lambda x: jnp.convolve(x, x), "correlate_self": lambda x: jnp.correlate(x, x),
-    "outer_self": lambda x: jnp.outer(x, x), "inner_self": lambda x: jnp.inner(x, x),
+    "trace_1d": lambda x: jnp.trace(x[:, None]),
+    "digitize_self": lambda x: jnp.digitize(x, x),
+    "quantile_half": lambda x: jnp.quantile(x, 0.5),
+    "percentile_50": lambda x: jnp.percentile(x, 50),
+    "convolve_self": lambda x: jnp.convolve(x, x),
+    "correlate_self": lambda x: jnp.correlate(x, x),
+    "outer_self": lambda x: jnp.outer(x, x),
+    "inner_self": lambda x: jnp.inner(x, x),
     "scipy.special.xlogy(x,x)": lambda x: gradix.scipy.special.xlogy(x, x),
-    "lax.reduce_sum": lambda x: lax.reduce_sum(x, (0,)), "lax.top_k": lambda x: lax.top_k(x, 2),
-    "lax.argmax": lambda x: lax.argmax(x, 0, jnp.int32), "linalg.solve(x,x)": lambda x: jnp.linalg.solve(x, x),
-    "matmul(x,x)": lambda x: jnp.matmul(x, x), "einsum(ij,jk)": lambda x: jnp.einsum("ij,jk", x, x),
+    "lax.reduce_sum": lambda x: lax.reduce_sum(x, (0,)),
+    "lax.top_k": lambda x: lax.top_k(x, 2),
+    "lax.argmax": lambda x: lax.argmax(x, 0, jnp.int32),
+    "linalg.solve(x,x)": lambda x: jnp.linalg.solve(x, x),
+    "matmul(x,x)": lambda x: jnp.matmul(x, x),
+    "einsum(ij,jk)": lambda x: jnp.einsum("ij,jk", x, x),
     "linalg.matrix_power(x,3)": lambda x: jnp.linalg.matrix_power(x, 3),
-    "where(bool,x,y)": lambda x, y: jnp.where(jnp.ones(4, bool), x, y), "concatenate": lambda x, y: jnp.concatenate([x, y]),
-    "stack": lambda x, y: jnp.stack([x, y]), "clip(x,y,y)": lambda x, y: jnp.clip(x, y, y),
-    "at_set": lambda x, y: x.at[0].set(y[0]), "at_add": lambda x, y: x.at[0].add(y[0]),
+    "where(bool,x,y)": lambda x, y: jnp.where(jnp.ones(4, bool), x, y),
+    "concatenate": lambda x, y: jnp.concatenate([x, y]),
+    "stack": lambda x, y: jnp.stack([x, y]),
+    "clip(x,y,y)": lambda x, y: jnp.clip(x, y, y),
+    "at_set": lambda x, y: x.at[0].set(y[0]),
+    "at_add": lambda x, y: x.at[0].add(y[0]),
     "nn.logsumexp": lambda x: nn.logsumexp(x),
 }
 # Where the types differ from JAX's on purpose, by function: the columns, and why.
 HALVES = ("float8_e4m3fn", "bfloat16", "float16")
-NO_KERNEL = ("linalg.inv linalg.svd linalg.eigh linalg.cholesky linalg.solve(x,x) linalg.qr linalg.eig "
-             "linalg.matrix_rank linalg.pinv")
+NO_KERNEL = (
+    "linalg.inv linalg.svd linalg.eigh linalg.cholesky linalg.solve(x,x) linalg.qr linalg.eig "
+    "linalg.matrix_rank linalg.pinv"
+)
 DIFFERENT = {
     # JAX tells these types when it traces, and raises when it runs, for want of a kernel: said while tracing here.
     **dict.fromkeys(NO_KERNEL.split(), HALVES),
     **dict.fromkeys(("argmax", "argmin", "nanargmax", "lax.argmax"), ("complex64", "complex128", "weak_complex")),
     # JAX raises; here they have the meaning they have for the other dtypes.
-    "fft.rfft": HALVES, "nn.softmax": ("bool",), "vander": ("bool",), "signbit": ("float8_e4m3fn",),
+    "fft.rfft": HALVES,
+    "nn.softmax": ("bool",),
+    "vander": ("bool",),
+    "signbit": ("float8_e4m3fn",),
     "copysign": ("float8_e4m3fn,float8_e4m3fn",),
 }
 DIFFERENT_X64 = dict.fromkeys(("matmul", "dot", "vdot", "inner"), ("float16,weak_complex",))
@@ -142,8 +163,9 @@ def test_of_one_array(name, x64):
 def test_of_two_arrays(name, x64):
     call, table = function(name), facts(x64)
     columns = table["binary_columns"].split()
-    assert not differing(name, call, table["binary"], columns,
-                         lambda c: [argument(part, False) for part in c.split(",")])
+    assert not differing(
+        name, call, table["binary"], columns, lambda c: [argument(part, False) for part in c.split(",")]
+    )
 
 
 @pytest.mark.parametrize("scalar", SCALARS)
@@ -151,8 +173,13 @@ def test_of_an_array_and_a_python_number(scalar, x64):
     table, bad = facts(x64), []
     columns = table["scalar_columns"].split()
     for name, call in [(n, function(n)) for n in table["scalar"][scalar]]:
-        bad += differing(name, lambda x, call=call: call(x, SCALARS[scalar]), table["scalar"][scalar], columns,
-                         lambda c: [argument(c, False)])
+        bad += differing(
+            name,
+            lambda x, call=call: call(x, SCALARS[scalar]),
+            table["scalar"][scalar],
+            columns,
+            lambda c: [argument(c, False)],
+        )
     assert not bad
 
 
@@ -163,7 +190,7 @@ def test_of_expressions(x64):
             continue
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")                     # jnp.float_ is float64 in name
+                warnings.simplefilter("ignore")  # jnp.float_ is float64 in name
                 out = eval(text, names)
             got = spelled(out) if not isinstance(out, np.dtype) else spelled(np.empty(0, out))
         except (TypeError, ValueError):

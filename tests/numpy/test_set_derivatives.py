@@ -1,4 +1,5 @@
 """Functions of sets are differentiable whether the size of the result is given or found from the values."""
+
 import numpy as np
 import pytest
 
@@ -8,12 +9,17 @@ import gradix.numpy as jnp
 OTHER = jnp.array([1.0, 2.0, 7.0])
 # What is computed, and the size of the result.
 FUNCTIONS = {
-    "unique": (jnp.unique, 4), "unique along an axis": (lambda x, **kw: jnp.unique(x[:, None] * jnp.array([1.0, 2.0]), axis=0, **kw), 4),
-    "unique with places": (lambda x, **kw: jnp.unique(x, True, True, True, **kw)[0], 4), "unique_values": (jnp.unique_values, 4),
-    "unique_all": (lambda x, **kw: jnp.unique_all(x, **kw).values, 4), "unique_counts": (lambda x, **kw: jnp.unique_counts(x, **kw).values, 4),
+    "unique": (jnp.unique, 4),
+    "unique along an axis": (lambda x, **kw: jnp.unique(x[:, None] * jnp.array([1.0, 2.0]), axis=0, **kw), 4),
+    "unique with places": (lambda x, **kw: jnp.unique(x, True, True, True, **kw)[0], 4),
+    "unique_values": (jnp.unique_values, 4),
+    "unique_all": (lambda x, **kw: jnp.unique_all(x, **kw).values, 4),
+    "unique_counts": (lambda x, **kw: jnp.unique_counts(x, **kw).values, 4),
     "unique_inverse": (lambda x, **kw: jnp.unique_inverse(x, **kw).values, 4),
-    "union1d": (lambda x, **kw: jnp.union1d(x, OTHER, **kw), 5), "union1d, second": (lambda x, **kw: jnp.union1d(OTHER, x, **kw), 5),
-    "intersect1d": (lambda x, **kw: jnp.intersect1d(x, OTHER, **kw), 2), "setdiff1d": (lambda x, **kw: jnp.setdiff1d(x, OTHER, **kw), 2),
+    "union1d": (lambda x, **kw: jnp.union1d(x, OTHER, **kw), 5),
+    "union1d, second": (lambda x, **kw: jnp.union1d(OTHER, x, **kw), 5),
+    "intersect1d": (lambda x, **kw: jnp.intersect1d(x, OTHER, **kw), 2),
+    "setdiff1d": (lambda x, **kw: jnp.setdiff1d(x, OTHER, **kw), 2),
     "setxor1d": (lambda x, **kw: jnp.setxor1d(x, OTHER, **kw), 3),
 }
 

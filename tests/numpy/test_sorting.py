@@ -1,4 +1,5 @@
 """Order, search and sets: NumPy is the reference; sizes given beforehand under tracing."""
+
 import numpy as np
 import pytest
 
@@ -102,7 +103,9 @@ def test_methods_of_searchsorted(method, side, n):
 def test_bisection_of_rows_around_powers_of_two(n, count):
     """Every element and place between two is found, by one expression of few values and by a loop of many."""
     line = np.arange(n, dtype=np.float32).repeat(2)[:n]
-    values = np.resize(np.concatenate([line - 0.5, line, line + 0.5, [np.nan, np.inf, -np.inf]]), (3, count)).astype(np.float32)
+    values = np.resize(np.concatenate([line - 0.5, line, line + 0.5, [np.nan, np.inf, -np.inf]]), (3, count)).astype(
+        np.float32
+    )
     for side in ("left", "right"):
         same(gradix.jit(lambda a, v: jnp.searchsorted(a, v, side))(line, values), np.searchsorted(line, values, side))
 
@@ -113,10 +116,11 @@ def test_a_few_places_in_a_long_row(n, size):
     for part in (0, 0.001, 0.5, 1):
         mask = np.random.default_rng(n).random(n) < part
         wanted, found = np.full(size, -7), np.flatnonzero(mask)[:size]
-        wanted[:len(found)] = found
+        wanted[: len(found)] = found
 
         def few(m):
             return jnp.flatnonzero(m, size=size, fill_value=-7)
+
         same(few(mask), wanted)
         same(gradix.jit(few)(mask), wanted)
         same(gradix.jit(gradix.vmap(few))(np.stack([~mask, mask]))[1], wanted)
@@ -153,15 +157,17 @@ def test_sets_of_a_given_size():
     jit = gradix.jit
     same(jit(lambda a, b: jnp.union1d(a, b, size=5))(a, b), [1, 2, 3, 5, 1])
     same(jit(lambda a, b: jnp.intersect1d(a, b, size=3))(a, b), [2, 5, 2])
-    same(jit(lambda a, b: jnp.intersect1d(a, b, size=3, fill_value=9, return_indices=True))(a, b),
-         ([2, 5, 9], [3, 0, 4], [0, 2, 3]))
+    same(
+        jit(lambda a, b: jnp.intersect1d(a, b, size=3, fill_value=9, return_indices=True))(a, b),
+        ([2, 5, 9], [3, 0, 4], [0, 2, 3]),
+    )
     same(jit(lambda a, b: jnp.setdiff1d(a, b, size=3))(a, b), [1, 0, 0])
     same(jit(lambda a, b: jnp.setxor1d(a, b, size=3, fill_value=-1))(a, b), [1, 3, -1])
 
 
 def test_large_sets_are_not_compared_pair_by_pair():
-    x = np.random.RandomState(0).randint(0, 10 ** 6, 3000)
-    y = np.random.RandomState(1).randint(0, 10 ** 6, 3000)
+    x = np.random.RandomState(0).randint(0, 10**6, 3000)
+    y = np.random.RandomState(1).randint(0, 10**6, 3000)
     same(jnp.isin(x, y), np.isin(x, y))
     for method in ("compare_all", "sort", "binary_search"):
         same(jnp.isin(x[:50], y[:50], method=method), np.isin(x[:50], y[:50]))
@@ -202,9 +208,20 @@ def test_misuse(f, error, text):
         f()
 
 
-@pytest.mark.parametrize("f", [
-    jnp.nonzero, jnp.unique, lambda x: jnp.where(x > 1), lambda x: jnp.setdiff1d(x, x), jnp.argwhere,
-    lambda x: jnp.union1d(x, x), lambda x: jnp.intersect1d(x, x), jnp.flatnonzero, lambda x: jnp.extract(x > 1, x)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        jnp.nonzero,
+        jnp.unique,
+        lambda x: jnp.where(x > 1),
+        lambda x: jnp.setdiff1d(x, x),
+        jnp.argwhere,
+        lambda x: jnp.union1d(x, x),
+        lambda x: jnp.intersect1d(x, x),
+        jnp.flatnonzero,
+        lambda x: jnp.extract(x > 1, x),
+    ],
+)
 def test_results_whose_size_depends_on_traced_values(f):
     """They have the size that the values decide, as eager ones have; tests/counted has more of them."""
     for got, want in zip(gradix.tree.leaves(gradix.jit(f)(V)), gradix.tree.leaves(f(V)), strict=True):

@@ -1,4 +1,5 @@
 """Options that forbid promotion are meant for the user's code: functions work on arguments that need none."""
+
 import numpy as np
 import pytest
 
@@ -9,8 +10,24 @@ from gradix.scipy.special import logsumexp
 
 X = jnp.arange(6, dtype="float32").reshape(2, 3)
 ROW = jnp.arange(1, 6, dtype="float32")
-STATISTICS = ("var", "std", "nanvar", "nanstd", "cov", "mean", "nanmean", "median", "nanmedian", "corrcoef", "average", "sinc",
-              "i0", "trapezoid", "gradient", "diff")
+STATISTICS = (
+    "var",
+    "std",
+    "nanvar",
+    "nanstd",
+    "cov",
+    "mean",
+    "nanmean",
+    "median",
+    "nanmedian",
+    "corrcoef",
+    "average",
+    "sinc",
+    "i0",
+    "trapezoid",
+    "gradient",
+    "diff",
+)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "bfloat16"])
@@ -23,11 +40,20 @@ def test_statistics_need_no_promotion(name, dtype):
 
 
 @pytest.mark.x32
-@pytest.mark.parametrize("call", [
-    lambda: jnp.polyfit(ROW, ROW ** 2, 2), lambda: jnp.polyfit(ROW, jnp.stack([ROW, ROW ** 2], 1), 2, w=ROW),
-    lambda: jnp.add.outer(ROW, X), lambda: jnp.fft.fft(X), lambda: jnp.fft.rfft2(X), lambda: image.resize(X, (4, 4), "linear"),
-    lambda: logsumexp(X, axis=1), lambda: lax.scan(lambda c, v: (c + v, c), jnp.float32(0), ROW, unroll=2)[0]],
-    ids=["polyfit", "polyfit of columns", "outer", "fft", "rfft2", "resize", "logsumexp", "scan"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.polyfit(ROW, ROW**2, 2),
+        lambda: jnp.polyfit(ROW, jnp.stack([ROW, ROW**2], 1), 2, w=ROW),
+        lambda: jnp.add.outer(ROW, X),
+        lambda: jnp.fft.fft(X),
+        lambda: jnp.fft.rfft2(X),
+        lambda: image.resize(X, (4, 4), "linear"),
+        lambda: logsumexp(X, axis=1),
+        lambda: lax.scan(lambda c, v: (c + v, c), jnp.float32(0), ROW, unroll=2)[0],
+    ],
+    ids=["polyfit", "polyfit of columns", "outer", "fft", "rfft2", "resize", "logsumexp", "scan"],
+)
 def test_functions_need_no_promotion(call):
     want = call()
     with gradix.numpy_rank_promotion("raise"), gradix.numpy_dtype_promotion("strict"):
@@ -36,11 +62,18 @@ def test_functions_need_no_promotion(call):
     assert got.shape == want.shape
 
 
-@pytest.mark.parametrize("call", [
-    lambda: jnp.linspace(0.0, 1.0, 5, dtype="float16"), lambda: jnp.linspace(0, jnp.float32(1), 3, dtype="float16"),
-    lambda: jnp.logspace(0.0, 1.0, 3, dtype="bfloat16"), lambda: jnp.var(X.astype("float16"), dtype="float32"),
-    lambda: jnp.std(X.astype("int32"), dtype="float16"), lambda: jnp.fft.fft(jnp.ones((0, 3), "float32"))],
-    ids=["linspace", "linspace of arrays", "logspace", "var", "std", "fft of nothing"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.linspace(0.0, 1.0, 5, dtype="float16"),
+        lambda: jnp.linspace(0, jnp.float32(1), 3, dtype="float16"),
+        lambda: jnp.logspace(0.0, 1.0, 3, dtype="bfloat16"),
+        lambda: jnp.var(X.astype("float16"), dtype="float32"),
+        lambda: jnp.std(X.astype("int32"), dtype="float16"),
+        lambda: jnp.fft.fft(jnp.ones((0, 3), "float32")),
+    ],
+    ids=["linspace", "linspace of arrays", "logspace", "var", "std", "fft of nothing"],
+)
 def test_the_dtype_asked_for_is_no_promotion(call):
     want = call()
     with gradix.numpy_dtype_promotion("strict"):

@@ -1,4 +1,5 @@
 """reduce, accumulate, reduceat, outer and at of every ufunc, over dtypes, axes, where and initial, against NumPy."""
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -13,7 +14,7 @@ TRUTHS = ("logical_and", "logical_or", "logical_xor")
 FLOATS = ("logaddexp", "logaddexp2")
 ALL = NUMBERS + BITS + TRUTHS + FLOATS
 DTYPES = ("bool", "int8", "uint8", "int32", "uint32", "float32", "complex64")
-ONE = ("add", "multiply", "maximum", "minimum", *BITS, *TRUTHS, *FLOATS)          # associative: order is free
+ONE = ("add", "multiply", "maximum", "minimum", *BITS, *TRUTHS, *FLOATS)  # associative: order is free
 
 
 def takes(name: str, dtype: str) -> bool:
@@ -51,9 +52,13 @@ def test_reduce(name, dtype):
     h = values(dtype, 3, 4, 2)
     for axis in (0, 1, -1, None, (0, 2)):
         if axis in (None, (0, 2)) and name == "subtract":
-            continue                                    # NumPy refuses more than one axis where order matters
+            continue  # NumPy refuses more than one axis where order matters
         for keepdims in (False, True):
-            agree(ours.reduce(jnp.asarray(h), axis=axis, keepdims=keepdims), numpys.reduce(h, axis=axis, keepdims=keepdims), name)
+            agree(
+                ours.reduce(jnp.asarray(h), axis=axis, keepdims=keepdims),
+                numpys.reduce(h, axis=axis, keepdims=keepdims),
+                name,
+            )
     agree(gradix.jit(lambda x: ours.reduce(x, axis=1))(h), numpys.reduce(h, axis=1), name)
 
 
@@ -63,7 +68,11 @@ def test_reduce_where_and_from(name, dtype):
     h, mask = values(dtype, 3, 4), RNG.random((3, 4)) > 0.4
     start = h.dtype.type(1)
     agree(ours.reduce(jnp.asarray(h), initial=start), numpys.reduce(h, initial=start), name)
-    agree(ours.reduce(jnp.asarray(h), axis=1, where=mask, initial=start), numpys.reduce(h, axis=1, where=mask, initial=start), name)
+    agree(
+        ours.reduce(jnp.asarray(h), axis=1, where=mask, initial=start),
+        numpys.reduce(h, axis=1, where=mask, initial=start),
+        name,
+    )
     if ours.identity is not None:
         neutral = ~h.dtype.type(0) if name == "bitwise_and" and dtype != "bool" else ours.identity
         agree(ours.reduce(jnp.asarray(h), where=mask), numpys.reduce(h, where=mask, initial=neutral), name)
@@ -86,7 +95,7 @@ def test_outer_and_at(name, dtype):
     h, k = values(dtype, 2, 3), values(dtype, 4)
     agree(ours.outer(jnp.asarray(h), jnp.asarray(k)), numpys.outer(h, k), name)
     if name in TRUTHS and dtype != "bool":
-        return                                          # NumPy's own `at` writes booleans into numbers
+        return  # NumPy's own `at` writes booleans into numbers
     for index, shape in ((np.array([0, 3, 0]), (3,)), (np.array([1]), ()), (slice(1, 3), (2,)), (2, ())):
         v = values(dtype, *shape)
         want = k.copy()
@@ -94,7 +103,7 @@ def test_outer_and_at(name, dtype):
         agree(ours.at(jnp.asarray(k), index, jnp.asarray(v), inplace=False), want, name)
 
 
-@given(st.sampled_from(PAIRS), st.integers(0, 2), st.integers(0, 2 ** 31), st.booleans())
+@given(st.sampled_from(PAIRS), st.integers(0, 2), st.integers(0, 2**31), st.booleans())
 def test_drawn_reductions(pair, axis, seed, where):
     name, dtype = pair
     rng = np.random.default_rng(seed)
@@ -112,14 +121,22 @@ def test_frompyfunc_has_every_method(dtype):
     h, k = values(dtype, 4, 3), values(dtype, 2)
     for axis in (0, 1):
         agree(ours.reduce(jnp.asarray(h), axis=axis), numpys.reduce(h, axis=axis, dtype=object).astype(dtype), "reduce")
-        agree(ours.accumulate(jnp.asarray(h), axis=axis), numpys.accumulate(h, axis, object).astype(dtype), "accumulate")
+        agree(
+            ours.accumulate(jnp.asarray(h), axis=axis), numpys.accumulate(h, axis, object).astype(dtype), "accumulate"
+        )
     agree(ours.outer(jnp.asarray(h), jnp.asarray(k)), numpys.outer(h, k).astype(dtype), "outer")
     assert (ours.nin, ours.nout) == (2, 1)
 
 
 def test_a_number_is_true_for_its_imaginary_part_too():
     z = jnp.array([2j, 1.0])
-    assert jnp.all(z) and jnp.any(z[:1]) and gradix.jit(jnp.all)(z) and jnp.logical_and.reduce(z) and jnp.logical_and.accumulate(z).all()
+    assert (
+        jnp.all(z)
+        and jnp.any(z[:1])
+        and gradix.jit(jnp.all)(z)
+        and jnp.logical_and.reduce(z)
+        and jnp.logical_and.accumulate(z).all()
+    )
 
 
 def test_what_is_not_reorderable_takes_one_axis():
@@ -130,8 +147,18 @@ def test_what_is_not_reorderable_takes_one_axis():
 
 @pytest.mark.x32
 @pytest.mark.filterwarnings("ignore:.*cannot safely cast:FutureWarning")
-@pytest.mark.parametrize("name, kept", [("add", True), ("subtract", True), ("multiply", True), ("maximum", False), ("minimum", False),
-                                        ("logaddexp", False), ("logical_and", False)])
+@pytest.mark.parametrize(
+    "name, kept",
+    [
+        ("add", True),
+        ("subtract", True),
+        ("multiply", True),
+        ("maximum", False),
+        ("minimum", False),
+        ("logaddexp", False),
+        ("logical_and", False),
+    ],
+)
 def test_at_keeps_the_dtype_of_sums_and_gives_that_of_the_results_of_others(name, kept):
     x = jnp.array([1, 2, 3])
     ours = getattr(jnp, name)

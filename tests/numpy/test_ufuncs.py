@@ -1,4 +1,5 @@
 """Elementwise functions: values against NumPy, and the dtype and weak type of every kind of operand."""
+
 import numpy as np
 import pytest
 
@@ -82,13 +83,13 @@ def test_integers_divided_by_zero():
 @pytest.mark.x32
 def test_powers():
     x = jnp.array([1, -2, 3])
-    assert (x ** 3).tolist() == [1, -8, 27]
+    assert (x**3).tolist() == [1, -8, 27]
     assert (x ** jnp.array([3, 2, 0])).tolist() == [1, 4, 1]
     assert (2 ** jnp.arange(5)).tolist() == [1, 2, 4, 8, 16]
     np.testing.assert_allclose(jnp.array([4.0, 9.0]) ** 0.5, [2, 3], rtol=1e-6)
     np.testing.assert_allclose(jnp.array([4.0, 2.0]) ** -2, [1 / 16, 1 / 4])
     with pytest.raises(TypeError, match="negative powers"):
-        x ** -1
+        x**-1
     assert jnp.float_power(2, 3).dtype == "float32"
 
 
@@ -141,9 +142,18 @@ TYPES = [
     ("i8 << 1", "int8", False),
     ("~u8", "uint8", False),
 ]
-VALUES = {short: jnp.ones(3, dtype) for short, dtype in (
-    ("i8", "int8"), ("u8", "uint8"), ("i32", "int32"), ("f16", "float16"), ("bf16", "bfloat16"), ("b", "bool"),
-    ("c64", "complex64"))}
+VALUES = {
+    short: jnp.ones(3, dtype)
+    for short, dtype in (
+        ("i8", "int8"),
+        ("u8", "uint8"),
+        ("i32", "int32"),
+        ("f16", "float16"),
+        ("bf16", "bfloat16"),
+        ("b", "bool"),
+        ("c64", "complex64"),
+    )
+}
 
 
 @pytest.mark.x32
@@ -164,28 +174,31 @@ def test_result_types_when_traced(expression, dtype, weak):
 
 
 @pytest.mark.x32
-@pytest.mark.parametrize(("expression", "error", "text"), [
-    ("jnp.add([1], 2)", TypeError, "got <class 'list'> at position 0"),
-    ("jnp.add(jnp.ones(3), jnp.ones(2))", TypeError, "incompatible shapes"),
-    ("jnp.sin(None)", TypeError, "NoneType"),
-    ("jnp.subtract(b, b)", TypeError, "bool"),
-    ("jnp.negative(b)", TypeError, "bool"),
-    ("jnp.fabs(c64)", TypeError, "complex"),
-    ("jnp.hypot(c64, c64)", ValueError, "complex"),
-    ("jnp.gcd(f16, f16)", ValueError, "integers"),
-    ("jnp.ldexp(i32, f16)", ValueError, "x2 integers"),
-    ("jnp.floor_divide(c64, c64)", TypeError, "complex"),
-    ("jnp.bitwise_and(f16, f16)", TypeError, "float16"),
-    ("jnp.clip(c64, 0, 1)", ValueError, "complex"),
-    ("jnp.where(b, 1)", ValueError, "only x"),
-    ("jnp.add(1, 2, out=i32)", NotImplementedError, "out"),
-    ("jnp.add(1)", TypeError, "2 positional"),
-    ("i8 + 2 ** 40", OverflowError, "too large"),
-    ("i32 + [1, 2, 3]", TypeError, "unsupported operand"),
-    ("i32 + 'a'", TypeError, "unsupported operand"),
-    ("i32 == [1, 1, 1]", TypeError, "compares an array with"),
-    ("jnp.round(b)", ValueError, "bool"),
-])
+@pytest.mark.parametrize(
+    ("expression", "error", "text"),
+    [
+        ("jnp.add([1], 2)", TypeError, "got <class 'list'> at position 0"),
+        ("jnp.add(jnp.ones(3), jnp.ones(2))", TypeError, "incompatible shapes"),
+        ("jnp.sin(None)", TypeError, "NoneType"),
+        ("jnp.subtract(b, b)", TypeError, "bool"),
+        ("jnp.negative(b)", TypeError, "bool"),
+        ("jnp.fabs(c64)", TypeError, "complex"),
+        ("jnp.hypot(c64, c64)", ValueError, "complex"),
+        ("jnp.gcd(f16, f16)", ValueError, "integers"),
+        ("jnp.ldexp(i32, f16)", ValueError, "x2 integers"),
+        ("jnp.floor_divide(c64, c64)", TypeError, "complex"),
+        ("jnp.bitwise_and(f16, f16)", TypeError, "float16"),
+        ("jnp.clip(c64, 0, 1)", ValueError, "complex"),
+        ("jnp.where(b, 1)", ValueError, "only x"),
+        ("jnp.add(1, 2, out=i32)", NotImplementedError, "out"),
+        ("jnp.add(1)", TypeError, "2 positional"),
+        ("i8 + 2 ** 40", OverflowError, "too large"),
+        ("i32 + [1, 2, 3]", TypeError, "unsupported operand"),
+        ("i32 + 'a'", TypeError, "unsupported operand"),
+        ("i32 == [1, 1, 1]", TypeError, "compares an array with"),
+        ("jnp.round(b)", ValueError, "bool"),
+    ],
+)
 def test_wrong_operands_are_named(expression, error, text):
     with pytest.raises(error, match=text):
         eval(expression, {"jnp": jnp, **VALUES})
@@ -202,7 +215,7 @@ def test_splitting_numbers():
     for got, want in zip(jnp.frexp(x), np.frexp(x)):
         np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(jnp.ldexp(x, 3), np.ldexp(x, 3))
-    assert jnp.ldexp(1.0, jnp.array([127, -126, 200, -300])).tolist() == [2.0 ** 127, 2.0 ** -126, np.inf, 0.0]
+    assert jnp.ldexp(1.0, jnp.array([127, -126, 200, -300])).tolist() == [2.0**127, 2.0**-126, np.inf, 0.0]
     for got, want in zip(jnp.modf(x[:4]), np.modf(x[:4])):
         np.testing.assert_array_equal(got, want)
     quotient, rest = divmod(jnp.array([7.5, -7.5]), 2.0)
@@ -230,23 +243,27 @@ def test_selection():
     assert jnp.clip(x, max=2).tolist() == [0, 1, 2, 2, 2, 2]
 
 
-@pytest.mark.parametrize(("function", "x", "slope"), [
-    (lambda x: jnp.logaddexp(x, -jnp.inf), 1.0, 1.0),
-    (lambda x: jnp.logaddexp(jnp.inf, x), 1.0, 0.0),
-    (jnp.sinc, 0.0, 0.0),
-    (gradix.grad(jnp.sinc), 0.0, -np.pi ** 2 / 3),
-    (lambda x: jnp.frexp(x)[0], 3.0, 0.25),
-    (lambda x: jnp.hypot(x, 4.0), 3.0, 0.6),
-    (lambda x: x ** 2, 0.0, 0.0),
-    (lambda x: jnp.where(x > 0, x, 0.0), 1.0, 1.0),
-    (jnp.round, 1.2, 0.0),
-    (lambda x: x % 3.0, 5.0, 1.0),
-])
+@pytest.mark.parametrize(
+    ("function", "x", "slope"),
+    [
+        (lambda x: jnp.logaddexp(x, -jnp.inf), 1.0, 1.0),
+        (lambda x: jnp.logaddexp(jnp.inf, x), 1.0, 0.0),
+        (jnp.sinc, 0.0, 0.0),
+        (gradix.grad(jnp.sinc), 0.0, -(np.pi**2) / 3),
+        (lambda x: jnp.frexp(x)[0], 3.0, 0.25),
+        (lambda x: jnp.hypot(x, 4.0), 3.0, 0.6),
+        (lambda x: x**2, 0.0, 0.0),
+        (lambda x: jnp.where(x > 0, x, 0.0), 1.0, 1.0),
+        (jnp.round, 1.2, 0.0),
+        (lambda x: x % 3.0, 5.0, 1.0),
+    ],
+)
 def test_derivatives_where_formulas_are_delicate(function, x, slope):
     np.testing.assert_allclose(gradix.grad(function)(x), slope, rtol=1e-5, atol=1e-6)
 
 
 # -- ufunc objects -------------------------------------------------------------------------------------------------
+
 
 def test_ufunc_reductions():
     x = jnp.arange(6).reshape(2, 3)
@@ -293,7 +310,7 @@ def test_functions_of_scalars_become_ufuncs():
 def test_vectorize():
     dot = jnp.vectorize(lambda x, y: (x * y).sum(), signature="(n),(n)->()")
     assert dot(jnp.ones((3, 2)), jnp.arange(2.0)).tolist() == [1, 1, 1]
-    assert jnp.vectorize(lambda x, n: x ** n, excluded={1})(jnp.arange(3), 2).tolist() == [0, 1, 4]
+    assert jnp.vectorize(lambda x, n: x**n, excluded={1})(jnp.arange(3), 2).tolist() == [0, 1, 4]
     assert jnp.vectorize(lambda x, y: x + y)(jnp.arange(3)[:, None], jnp.arange(2)).shape == (3, 2)
     with pytest.raises(ValueError, match="signature"):
         jnp.vectorize(jnp.sin, signature="(n->")

@@ -1,4 +1,5 @@
 """Complex functions at zeros, infinities and NaN: as in C99 (annex G), on the host and compiled."""
+
 import numpy as np
 import pytest
 
@@ -8,8 +9,31 @@ import gradix.numpy as jnp
 NAN, INF = np.nan, np.inf
 PARTS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 100.0, -60.0, 800.0, 1e-30, 1e30, INF, -INF, NAN]
 GRID = np.array([complex(x, y) for x in PARTS for y in PARTS])
-NAMES = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos",
-         "arctan", "arcsinh", "arccosh", "arctanh", "square", "sign", "abs"]
+NAMES = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sqrt",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "square",
+    "sign",
+    "abs",
+]
 
 
 def reference(name, z):
@@ -24,7 +48,7 @@ def reference(name, z):
             want.real[imag == 0] = np.expm1(real)[imag == 0]
         if name == "log1p":  # NumPy loses small operands
             small = np.abs(z) < 1e-20
-            want.real[small] = (z.real + z.imag ** 2 / 2)[small]
+            want.real[small] = (z.real + z.imag**2 / 2)[small]
             want.real[z == 0] = z.real[z == 0]
             want.imag[small] = z.imag[small]
     return want
@@ -54,10 +78,20 @@ def test_special_values(name, dtype, engine):
 
 
 # By the standard, where NumPy has none or another value.
-@pytest.mark.parametrize("name, z, want", [
-    ("expm1", INF + 0j, INF + 0j), ("expm1", complex(NAN, 0), complex(NAN, 0)), ("expm1", complex(-INF, NAN), -1 + 0j),
-    ("expm1", complex(INF, NAN), complex(INF, NAN)), ("tanh", complex(0, INF), complex(0, NAN)), ("atanh", complex(INF, NAN), complex(0, NAN)),
-    ("sign", complex(-INF, 3), -1 + 0j), ("sign", complex(NAN, 3), complex(NAN, NAN)), ("sign", complex(-0.0, -0.0), 0j)])
+@pytest.mark.parametrize(
+    "name, z, want",
+    [
+        ("expm1", INF + 0j, INF + 0j),
+        ("expm1", complex(NAN, 0), complex(NAN, 0)),
+        ("expm1", complex(-INF, NAN), -1 + 0j),
+        ("expm1", complex(INF, NAN), complex(INF, NAN)),
+        ("tanh", complex(0, INF), complex(0, NAN)),
+        ("atanh", complex(INF, NAN), complex(0, NAN)),
+        ("sign", complex(-INF, 3), -1 + 0j),
+        ("sign", complex(NAN, 3), complex(NAN, NAN)),
+        ("sign", complex(-0.0, -0.0), 0j),
+    ],
+)
 @pytest.mark.parametrize("engine", ["host", "compiled"])
 def test_values_of_the_standard(name, z, want, engine):
     f = getattr(jnp, name)
@@ -70,7 +104,7 @@ def test_values_of_the_standard(name, z, want, engine):
 def test_results_that_do_not_overflow_though_the_exponential_does(name):
     """e⁸⁹ is beyond float32, e⁸⁹ cos 1.57 is not."""
     grown = np.array([80.5, 88.9, 95, 120.7 if name == "exp2" else 81, -89, 3, 9], np.float32)
-    turned = np.array([2, 1.57, 1.5707963, .5, 1.57, .3, 1e-3], np.float32)
+    turned = np.array([2, 1.57, 1.5707963, 0.5, 1.57, 0.3, 1e-3], np.float32)
     z = (turned + 1j * grown if name in ("sin", "cos") else grown + 1j * turned).astype("complex64")
     with np.errstate(all="ignore"):
         want = getattr(np, name)(z.astype("complex128")).astype("complex64")

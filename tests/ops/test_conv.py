@@ -1,4 +1,5 @@
 """Convolution against plain loops, its adjoints and its batching, over random shapes and parameters."""
+
 import itertools
 
 import ml_dtypes
@@ -8,8 +9,11 @@ import pytest
 import gradix
 from gradix import lax, numpy as jnp
 
-LAYOUTS = {0: [("NC", "OI", "NC"), ("CN", "IO", "NC")], 1: [("NCW", "OIW", "NCW"), ("WNC", "WIO", "CNW")],
-           2: [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("HCNW", "OWHI", "NWCH")]}
+LAYOUTS = {
+    0: [("NC", "OI", "NC"), ("CN", "IO", "NC")],
+    1: [("NCW", "OIW", "NCW"), ("WNC", "WIO", "CNW")],
+    2: [("NCHW", "OIHW", "NCHW"), ("NHWC", "HWIO", "NHWC"), ("HCNW", "OWHI", "NWCH")],
+}
 
 
 def by_loops(x, w, strides, pads, lhs_dilation, rhs_dilation, layouts, feature_groups, batch_groups):
@@ -40,8 +44,12 @@ def a_case(seed):
     layouts = LAYOUTS[n][rng.integers(len(LAYOUTS[n]))]
     features, batches = [(1, 1), (1, 1), (2, 1), (3, 1), (1, 2), (1, 3)][rng.integers(6)]
     inner = int(rng.integers(1, 3))
-    sizes = {"N": batches * int(rng.integers(1, 3)), "C": inner * features,
-             "O": features * batches * int(rng.integers(1, 3)), "I": inner}
+    sizes = {
+        "N": batches * int(rng.integers(1, 3)),
+        "C": inner * features,
+        "O": features * batches * int(rng.integers(1, 3)),
+        "I": inner,
+    }
     space = [c for c in layouts[1] if c not in "OI"]
     lhs = sizes | {c: int(rng.integers(3, 6)) for c in space}
     rhs = sizes | {c: int(rng.integers(1, 4)) for c in space}
@@ -67,8 +75,9 @@ def test_adjoints(seed):
     with gradix.enable_x64():
         y, back = gradix.vjp(lambda x, w: lax.conv_general_dilated(x, w, *params), x, w)
         ct, tx, tw = [rng.integers(-3, 4, v.shape).astype(float) for v in (y, x, w)]
-        for t, adjoint, moved in zip((tx, tw), back(ct), (lax.conv_general_dilated(tx, w, *params),
-                                                          lax.conv_general_dilated(x, tw, *params))):
+        for t, adjoint, moved in zip(
+            (tx, tw), back(ct), (lax.conv_general_dilated(tx, w, *params), lax.conv_general_dilated(x, tw, *params))
+        ):
             assert np.sum(np.asarray(moved) * ct) == np.sum(t * np.asarray(adjoint))
 
 
@@ -87,14 +96,24 @@ def test_vmap_is_the_loop(seed):
         np.testing.assert_array_equal(got, np.stack([by_loops(*row, *params) for row in rows]))
 
 
-@pytest.mark.parametrize("dtype, preferred", [("float16", None), (ml_dtypes.bfloat16, "float32"), ("int8", "int32"),
-                                              ("bool", None), ("complex64", None), ("uint8", None)])
+@pytest.mark.parametrize(
+    "dtype, preferred",
+    [
+        ("float16", None),
+        (ml_dtypes.bfloat16, "float32"),
+        ("int8", "int32"),
+        ("bool", None),
+        ("complex64", None),
+        ("uint8", None),
+    ],
+)
 def test_dtypes(dtype, preferred):
     rng = np.random.default_rng(0)
     x, w = [rng.integers(0, 3, s).astype(dtype) for s in ((2, 3, 6), (4, 3, 2))]
 
     def f(x, w):
         return lax.conv_general_dilated(x, w, (1,), "VALID", preferred_element_type=preferred)
+
     want = by_loops(x.real.astype(np.int64), w.real.astype(np.int64), (1,), ((0, 0),), (1,), (1,), None, 1, 1)
     for got in (f(x, w), gradix.jit(f)(x, w)):
         assert got.dtype == np.dtype(preferred or dtype)
@@ -105,8 +124,10 @@ def test_dtypes(dtype, preferred):
 def test_padding_by_name(padding):
     x, w = np.ones((1, 1, 7)), np.ones((1, 1, 3))
     pads = lax.padtype_to_pads((7,), (5,), (2,), padding)
-    np.testing.assert_array_equal(lax.conv_general_dilated(x, w, (2,), padding, rhs_dilation=(2,)),
-                                  lax.conv_general_dilated(x, w, (2,), pads, rhs_dilation=(2,)))
+    np.testing.assert_array_equal(
+        lax.conv_general_dilated(x, w, (2,), padding, rhs_dilation=(2,)),
+        lax.conv_general_dilated(x, w, (2,), pads, rhs_dilation=(2,)),
+    )
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -121,7 +142,7 @@ def test_conv_transpose_is_the_adjoint(padding):
         adjoint = np.asarray(back(ct)[0])
         start = 0 if padding == "VALID" else (got.shape[1] - adjoint.shape[1]) // 2
         n = min(got.shape[1] - start, adjoint.shape[1])
-        np.testing.assert_allclose(got[:, start:start + n], adjoint[:, :n], atol=1e-12)
+        np.testing.assert_allclose(got[:, start : start + n], adjoint[:, :n], atol=1e-12)
 
 
 def test_patches_and_local_kernels():
@@ -145,27 +166,44 @@ def test_shapes():
 X, W = np.ones((2, 3, 8, 8), np.float32), np.ones((4, 3, 3, 3), np.float32)
 
 
-@pytest.mark.parametrize("params, error, words", [
-    ({"window_strides": (1,)}, ValueError, "same number of dimensions"),
-    ({"window_strides": (0, 1)}, ValueError, "positive"),
-    ({"padding": "ALL"}, RuntimeError, "padding type"), ({"padding": [(1, 1)]}, TypeError, "expected 2, got 1"),
-    ({"padding": 1}, ValueError, "string or a sequence"), ({"lhs_dilation": (2, 2)}, ValueError, "conv_transpose"),
-    ({"feature_group_count": 2}, ValueError, "2 does not divide 3"), ({"batch_group_count": 3}, ValueError, "divide 2"),
-    ({"feature_group_count": 0}, ValueError, "positive integer"), ({"rhs": W[0]}, TypeError, "4 and 3"),
-    ({"rhs": W[:, :2]}, ValueError, "3 // 1 != 2"), ({"rhs": W.astype(np.float16)}, TypeError, "float32, float16"),
-    ({"dimension_numbers": ("NHWC", "HWIO")}, TypeError, "length 3"),
-    ({"dimension_numbers": ("NHWX", "HWIO", "NHWC")}, TypeError, "exactly once"),
-    ({"dimension_numbers": ("NHWC", "XWIO", "NHWC")}, TypeError, "spatial characters"),
-    ({"padding": [(0, 0), (-9, -9)]}, ValueError, "negative padding"),
-    ({"preferred_element_type": np.float16}, TypeError, "narrower")])
+@pytest.mark.parametrize(
+    "params, error, words",
+    [
+        ({"window_strides": (1,)}, ValueError, "same number of dimensions"),
+        ({"window_strides": (0, 1)}, ValueError, "positive"),
+        ({"padding": "ALL"}, RuntimeError, "padding type"),
+        ({"padding": [(1, 1)]}, TypeError, "expected 2, got 1"),
+        ({"padding": 1}, ValueError, "string or a sequence"),
+        ({"lhs_dilation": (2, 2)}, ValueError, "conv_transpose"),
+        ({"feature_group_count": 2}, ValueError, "2 does not divide 3"),
+        ({"batch_group_count": 3}, ValueError, "divide 2"),
+        ({"feature_group_count": 0}, ValueError, "positive integer"),
+        ({"rhs": W[0]}, TypeError, "4 and 3"),
+        ({"rhs": W[:, :2]}, ValueError, "3 // 1 != 2"),
+        ({"rhs": W.astype(np.float16)}, TypeError, "float32, float16"),
+        ({"dimension_numbers": ("NHWC", "HWIO")}, TypeError, "length 3"),
+        ({"dimension_numbers": ("NHWX", "HWIO", "NHWC")}, TypeError, "exactly once"),
+        ({"dimension_numbers": ("NHWC", "XWIO", "NHWC")}, TypeError, "spatial characters"),
+        ({"padding": [(0, 0), (-9, -9)]}, ValueError, "negative padding"),
+        ({"preferred_element_type": np.float16}, TypeError, "narrower"),
+    ],
+)
 def test_errors(params, error, words):
     with pytest.raises(error, match=words):
         lax.conv_general_dilated(**{"lhs": X, "rhs": W, "window_strides": (1, 1), "padding": "SAME", **params})
 
 
-@pytest.mark.parametrize("dtype, wanted, words", [
-    ("float32", "int32", "incompatible"), ("float32", "complex64", "incompatible"), ("int8", "bool", "incompatible"),
-    ("int8", "complex64", "incompatible"), ("int8", "uint8", "signedness"), ("float32", "float16", "narrower")])
+@pytest.mark.parametrize(
+    "dtype, wanted, words",
+    [
+        ("float32", "int32", "incompatible"),
+        ("float32", "complex64", "incompatible"),
+        ("int8", "bool", "incompatible"),
+        ("int8", "complex64", "incompatible"),
+        ("int8", "uint8", "signedness"),
+        ("float32", "float16", "narrower"),
+    ],
+)
 def test_results_of_other_kinds_are_refused(dtype, wanted, words):
     x = jnp.ones((1, 2, 3), dtype)
     with pytest.raises(TypeError, match=words):

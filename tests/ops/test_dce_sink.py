@@ -1,4 +1,5 @@
 """`lax.dce_sink`: what is given counts as used, under every transformation."""
+
 import numpy as np
 
 import gradix
@@ -33,4 +34,6 @@ def test_transformations_pass_it_by():
     out, _ = lax.scan(lambda c, v: (f(c), None), jnp.float32(1), x)
     assert float(out) == 8
     assert float(lax.cond(x[0] > 1, f, lambda v: v, x)[2]) == 2
-    assert "dce_sink" in str(gradix.make_jaxpr(gradix.vmap(f))(x)) and "dce_sink" in str(gradix.make_jaxpr(gradix.jit(f))(x))
+    assert "dce_sink" in str(gradix.make_jaxpr(gradix.vmap(f))(x)) and "dce_sink" in str(
+        gradix.make_jaxpr(gradix.jit(f))(x)
+    )

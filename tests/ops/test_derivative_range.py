@@ -1,4 +1,5 @@
 """Derivatives over the whole range of exponents, against mpmath, wherever the true derivative is a normal number."""
+
 import functools
 
 import ml_dtypes
@@ -60,7 +61,11 @@ UNARY = {
 BINARY = {
     "div": (jnp.divide, lambda x, y: x / y, lambda x, y: (1 / y, -x / y**2)),
     "atan2": (jnp.arctan2, lambda x, y: mp.mpf(1), lambda x, y: (y / (x * x + y * y), -x / (x * x + y * y))),
-    "hypot": (jnp.hypot, lambda x, y: mp.sqrt(x * x + y * y), lambda x, y: [v / mp.sqrt(x * x + y * y) for v in (x, y)]),
+    "hypot": (
+        jnp.hypot,
+        lambda x, y: mp.sqrt(x * x + y * y),
+        lambda x, y: [v / mp.sqrt(x * x + y * y) for v in (x, y)],
+    ),
     "logaddexp": (jnp.logaddexp, lambda x, y: mp.mpf(1), lambda x, y: (_sigmoid(x - y), _sigmoid(y - x))),
 }
 
@@ -72,7 +77,9 @@ def _limits(dtype):
 
 def _points(dtype, domain):
     tiny, most, eps = _limits(dtype)
-    sizes = np.concatenate([np.geomspace(tiny * 1.1, most / 1.1, 17), [0.25, 1.0, 2.0, 4.5, 9.0, 17.0, 31.0, 40.0, 80.0, 300.0, 700.0]])
+    sizes = np.concatenate(
+        [np.geomspace(tiny * 1.1, most / 1.1, 17), [0.25, 1.0, 2.0, 4.5, 9.0, 17.0, 31.0, 40.0, 80.0, 300.0, 700.0]]
+    )
     low, high = domain
     x = np.concatenate([sizes, -sizes])
     if high == 1:
@@ -121,7 +128,10 @@ def test_derivatives_of_functions_of_two_numbers(name, dtype):
     sizes, ulps = np.geomspace(tiny * 1.1, most / 16, 9), 12
     if name == "logaddexp":
         sizes, ulps = np.array([1e-3, 0.1, 1.0, 3.0, 20.0, 45.0]), 80  # the rounding of x - y
-    x, y = [v.ravel().astype(dtype) for v in np.meshgrid(np.concatenate([sizes, -1.7 * sizes]), np.concatenate([sizes, -1.3 * sizes]))]
+    x, y = [
+        v.ravel().astype(dtype)
+        for v in np.meshgrid(np.concatenate([sizes, -1.7 * sizes]), np.concatenate([sizes, -1.3 * sizes]))
+    ]
     places = [(float(a), float(b)) for a, b in zip(x, y)]
     with mp.workdps(60), gradix.enable_x64(dtype is np.float64):
         there = [tiny < abs(value(mp.mpf(a), mp.mpf(b))) < most for a, b in places]

@@ -1,4 +1,5 @@
 """Where XLA's functions are not exact or take the wrong branch, ours are not: cube roots, complex sines, branch cuts."""
+
 import cmath
 from fractions import Fraction
 
@@ -27,7 +28,7 @@ def test_zeros_of_both_signs_choose_the_branch(name, dtype, engine):
     for z in AXES:
         try:
             want.append(getattr(cmath, name)(z))
-        except ValueError:                                  # a pole
+        except ValueError:  # a pole
             continue
         points.append(z)
     with gradix.enable_x64(True):
@@ -73,7 +74,9 @@ def test_log1p_of_complex_numbers_near_its_circle():
     """|1 + z| = 1, where the real part is small, and 2x + x² + y² cancels."""
     angles = np.linspace(0.1, 3, 50)
     z = np.exp(1j * angles) - 1
-    exact = np.array([0.5 * np.log1p(float(2 * _fraction(v.real) + _fraction(v.real) ** 2 + _fraction(v.imag) ** 2)) for v in z])
+    exact = np.array(
+        [0.5 * np.log1p(float(2 * _fraction(v.real) + _fraction(v.real) ** 2 + _fraction(v.imag) ** 2)) for v in z]
+    )
     with gradix.enable_x64(True):
         got = np.asarray(lax.log1p(z))
     np.testing.assert_allclose(got.real, exact, rtol=1e-9, atol=1e-30)
@@ -103,8 +106,10 @@ def test_the_slope_of_random_gamma_grad():
         around = (lax.random_gamma_grad(a, x + h) - lax.random_gamma_grad(a, x - h)) / (2 * h)
         np.testing.assert_allclose(grad(a, x), around, rtol=1e-5)
         np.testing.assert_allclose(gradix.jit(grad)(a, x), around, rtol=1e-5)
-        for call in (lambda: gradix.grad(lax.random_gamma_grad)(1.5, 0.7), lambda: gradix.grad(gradix.grad(
-                lambda a: gradix.random.gamma(gradix.random.key(0), a)))(1.5)):
+        for call in (
+            lambda: gradix.grad(lax.random_gamma_grad)(1.5, 0.7),
+            lambda: gradix.grad(gradix.grad(lambda a: gradix.random.gamma(gradix.random.key(0), a)))(1.5),
+        ):
             with pytest.raises(NotImplementedError, match="no derivative in a"):
                 call()
 
@@ -127,13 +132,25 @@ def compare_powers(power, x):
         found = np.asarray(gradix.jit(lambda x, y=exponent: power(x, y))(x))
         np.testing.assert_allclose(on_host.astype(float), found.astype(float), rtol=1e-2)
         if exponent == 0.5 and on_host.ndim:
-            np.testing.assert_array_equal(on_host.astype(float), np.tile([0, 0, np.inf, np.inf, 2, np.nan], x.size // 6))
+            np.testing.assert_array_equal(
+                on_host.astype(float), np.tile([0, 0, np.inf, np.inf, 2, np.nan], x.size // 6)
+            )
             assert not np.signbit(on_host[:4]).any()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
-@pytest.mark.parametrize("power", [lambda x, y: x ** y, jnp.pow, jnp.power, jnp.float_power, lambda x, y: x ** jnp.full(1, y, x.dtype),
-                                   lambda x, y: lax.pow(x, jnp.full_like(x, y)), lambda x, y: lax.pow(x[1], jnp.asarray(y, x.dtype))])
+@pytest.mark.parametrize(
+    "power",
+    [
+        lambda x, y: x**y,
+        jnp.pow,
+        jnp.power,
+        jnp.float_power,
+        lambda x, y: x ** jnp.full(1, y, x.dtype),
+        lambda x, y: lax.pow(x, jnp.full_like(x, y)),
+        lambda x, y: lax.pow(x[1], jnp.asarray(y, x.dtype)),
+    ],
+)
 def test_powers_by_a_half_are_no_square_roots(power, dtype):
     """NumPy takes the square root where one exponent serves all; of -∞ and -0 it is another number (C99, F.10.4.4)."""
     with gradix.enable_x64(dtype == "float64"):

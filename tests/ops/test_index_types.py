@@ -1,4 +1,5 @@
 """Indices of every integer type into axes that the type cannot count: the place is the one that int64 indices name."""
+
 import math
 
 import ml_dtypes
@@ -10,11 +11,37 @@ import gradix.numpy as jnp
 from gradix import lax, nn, ops
 from gradix.experimental import sparse
 
-DTYPES = [np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")]
+DTYPES = [
+    np.dtype(t)
+    for t in (ml_dtypes.int4, ml_dtypes.uint4, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+]
 SIZES = [1, 5, 100, 128, 200, 256, 300, 40_000, 70_000]
 MAPPED = (5, 100, 300)
 BLOCK = 3
-CANDIDATES = (0, 1, 3, 7, -1, -3, -8, 42, 100, 127, -100, -128, 128, 200, 255, 297, 299, 32767, -32768, 39_999, 65_535, 69_999)
+CANDIDATES = (
+    0,
+    1,
+    3,
+    7,
+    -1,
+    -3,
+    -8,
+    42,
+    100,
+    127,
+    -100,
+    -128,
+    128,
+    200,
+    255,
+    297,
+    299,
+    32767,
+    -32768,
+    39_999,
+    65_535,
+    69_999,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -77,10 +104,10 @@ def by_one_in_numpy(x, i):
 
     gone = slice(0, 0) if end != inside else end
     return {
-        "dynamic_slice": x[block:block + m],
-        "dynamic_slice beside constants": x[block:block + m],
-        "dynamic_slice not from the end": x[first:first + m],
-        "dynamic_slice_in_dim": x[block:block + m],
+        "dynamic_slice": x[block : block + m],
+        "dynamic_slice beside constants": x[block : block + m],
+        "dynamic_slice not from the end": x[first : first + m],
+        "dynamic_slice_in_dim": x[block : block + m],
         "dynamic_index_in_dim": x[inside],
         "dynamic_update_slice": changed(slice(block, block + m), lambda _: -1),
         "dynamic_update_slice not from the end": changed(slice(first, first + m), lambda _: -1),
@@ -100,7 +127,9 @@ def by_one_in_numpy(x, i):
 
 def check(found, wanted, where):
     assert found.keys() == wanted.keys()
-    wrong = [f"{k}: {np.asarray(found[k])} instead of {v}" for k, v in wanted.items() if not np.array_equal(found[k], v)]
+    wrong = [
+        f"{k}: {np.asarray(found[k])} instead of {v}" for k, v in wanted.items() if not np.array_equal(found[k], v)
+    ]
     assert not wrong, f"{where}: " + "; ".join(wrong)
 
 
@@ -115,7 +144,10 @@ def test_one_index_eager_compiled_and_mapped(dtype, n):
         check(compiled(x, np.asarray(i, dtype)), want, f"compiled at {i}")
     if n not in MAPPED:
         return
-    for name, mapped in (("mapped", gradix.vmap(by_one, (None, 0))), ("mapped and compiled", gradix.jit(gradix.vmap(by_one, (None, 0))))):
+    for name, mapped in (
+        ("mapped", gradix.vmap(by_one, (None, 0))),
+        ("mapped and compiled", gradix.jit(gradix.vmap(by_one, (None, 0)))),
+    ):
         found = mapped(x, np.asarray(places, dtype))
         for k, want in enumerate(wanted):
             check({name: v[k] for name, v in found.items()}, want, f"{name} at {places[k]}")
@@ -266,6 +298,7 @@ def test_many_indices_eager_compiled_and_mapped(dtype, n):
 
 # -- functions that compute with indices -----------------------------------------------------------
 
+
 def some(dtype, *numbers):
     return np.array([k for k in numbers if np.iinfo(dtype).min <= k <= np.iinfo(dtype).max], dtype)
 
@@ -276,46 +309,77 @@ def sparse_arrays(i):
     m = sparse.BCOO((jnp.ones(i.shape), at), shape=(300, 300))
     column = sparse.COO((jnp.ones(i.shape), i, i), shape=(300, 300))
     return (
-        m.todense(), m @ x, gradix.vmap(lambda k: m @ (k * x))(jnp.arange(2.0)), m.sum_duplicates(nse=150).todense(),
-        sparse.bcoo_reshape(m, new_sizes=(90_000,)).todense(), sparse.bcoo_concatenate([m, m], dimension=0).todense(),
-        (m @ m).todense(), m[5:270, 3:299].todense(), column @ x, column.todense(),
+        m.todense(),
+        m @ x,
+        gradix.vmap(lambda k: m @ (k * x))(jnp.arange(2.0)),
+        m.sum_duplicates(nse=150).todense(),
+        sparse.bcoo_reshape(m, new_sizes=(90_000,)).todense(),
+        sparse.bcoo_concatenate([m, m], dimension=0).todense(),
+        (m @ m).todense(),
+        m[5:270, 3:299].todense(),
+        column @ x,
+        column.todense(),
     )
 
 
 COMPUTED = {
     "one_hot": (lambda i: nn.one_hot(i, 300), lambda t: some(t, 0, 44, 100, -1, 200, 255)),
-    "repeat": (lambda i: jnp.repeat(jnp.arange(5.0), i, total_repeat_length=600), lambda t: some(t, 100, 100, 50, 100, 100)),
+    "repeat": (
+        lambda i: jnp.repeat(jnp.arange(5.0), i, total_repeat_length=600),
+        lambda t: some(t, 100, 100, 50, 100, 100),
+    ),
     "roll": (lambda i: jnp.roll(jnp.arange(300), i), lambda t: t.type(100)),
     "roll back": (lambda i: jnp.roll(jnp.arange(300).reshape(10, 30), (i, i), (0, 1)), lambda t: some(t, -100, 101)[0]),
     "roll thrice": (lambda i: jnp.roll(jnp.arange(300), i, (0, 0, 0)), lambda t: some(t, 100, 100, 100)),
     "unravel_index": (lambda i: jnp.stack(jnp.unravel_index(i, (300, 3))), lambda t: some(t, 1, 100, 127, -5, 200)),
-    "unravel_index of rows": (lambda i: jnp.stack(jnp.unravel_index(i, (3, 1000))), lambda t: some(t, 1, 100, 127, -5, 200)),
+    "unravel_index of rows": (
+        lambda i: jnp.stack(jnp.unravel_index(i, (3, 1000))),
+        lambda t: some(t, 1, 100, 127, -5, 200),
+    ),
     "bincount": (lambda i: jnp.bincount(i, length=300), lambda t: some(t, 1, 100, 100, 127, 200)),
     "insert": (lambda i: jnp.insert(jnp.arange(300), i, -1), lambda t: some(t, 100, 127, 200)),
     "delete": (lambda i: jnp.delete(jnp.arange(300), i, assume_unique_indices=True), lambda t: some(t, 100, 120, -3)),
     "delete one": (lambda i: jnp.delete(jnp.arange(300), i), lambda t: some(t, -100, 100)[0]),
-    "searchsorted": (lambda i: jnp.searchsorted(i, i[::5000] + i[1]), lambda t: np.repeat(np.arange(100), 400).astype(t)),
+    "searchsorted": (
+        lambda i: jnp.searchsorted(i, i[::5000] + i[1]),
+        lambda t: np.repeat(np.arange(100), 400).astype(t),
+    ),
     "argsort": (jnp.argsort, lambda t: np.tile(np.arange(100), 400).astype(t)),
-    "segment_sum": (lambda i: ops.segment_sum(jnp.ones(40_000), i, 300, bucket_size=7), lambda t: np.tile(np.arange(100), 400).astype(t)),
+    "segment_sum": (
+        lambda i: ops.segment_sum(jnp.ones(40_000), i, 300, bucket_size=7),
+        lambda t: np.tile(np.arange(100), 400).astype(t),
+    ),
     "ragged_dot": (
         lambda i: lax.ragged_dot(jnp.arange(1200.0).reshape(400, 3), jnp.arange(45.0).reshape(5, 3, 3), i),
         lambda t: some(t, 100, 100, 20, 100, 80),
     ),
     "dot_product_attention": (
         lambda i: nn.dot_product_attention(
-            *[jnp.ones((1, 300, 1, 4))] * 2, jnp.arange(1200.0).reshape(1, 300, 1, 4),
-            query_seq_lengths=i, key_value_seq_lengths=i,
+            *[jnp.ones((1, 300, 1, 4))] * 2,
+            jnp.arange(1200.0).reshape(1, 300, 1, 4),
+            query_seq_lengths=i,
+            key_value_seq_lengths=i,
         ),
         lambda t: some(t, 100),
     ),
-    "switch": (lambda i: lax.switch(i, [lambda k=k: jnp.int32(k) for k in range(130)]), lambda t: some(t, 100, 200)[-1]),
-    "switch before the first": (lambda i: lax.switch(i, [lambda k=k: jnp.int32(k) for k in range(130)]), lambda t: some(t, 7, -100)[-1]),
+    "switch": (
+        lambda i: lax.switch(i, [lambda k=k: jnp.int32(k) for k in range(130)]),
+        lambda t: some(t, 100, 200)[-1],
+    ),
+    "switch before the first": (
+        lambda i: lax.switch(i, [lambda k=k: jnp.int32(k) for k in range(130)]),
+        lambda t: some(t, 7, -100)[-1],
+    ),
     "scan": (lambda i: lax.scan(lambda c, k: (c + jnp.arange(300)[k], k), 0, i)[0], lambda t: np.arange(100).astype(t)),
     "sparse": (sparse_arrays, lambda t: np.arange(3, 100).astype(t)),
 }
 
 
-@pytest.mark.parametrize("dtype", [np.dtype("int8"), *[pytest.param(np.dtype(t), marks=pytest.mark.slow) for t in ("uint8", "int16")]], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [np.dtype("int8"), *[pytest.param(np.dtype(t), marks=pytest.mark.slow) for t in ("uint8", "int16")]],
+    ids=str,
+)
 def test_functions_that_compute_with_indices(dtype):
     """They give what they give for the same indices as int64."""
     places = {name: np.asarray(make(dtype)) for name, (_, make) in COMPUTED.items()}
@@ -325,7 +389,8 @@ def test_functions_that_compute_with_indices(dtype):
 
     want = gradix.jit(all_of)({name: i.astype("int64") for name, i in places.items()})
     for way, found in (
-        ("eager", all_of({name: jnp.asarray(i) for name, i in places.items()})), ("compiled", gradix.jit(all_of)(places)),
+        ("eager", all_of({name: jnp.asarray(i) for name, i in places.items()})),
+        ("compiled", gradix.jit(all_of)(places)),
     ):
         for name in COMPUTED:
             for a, b in zip(gradix.tree.leaves(found[name]), gradix.tree.leaves(want[name]), strict=True):

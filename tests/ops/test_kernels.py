@@ -1,4 +1,5 @@
 """Kernels on arrays large enough to use them, against NumPy."""
+
 import numpy as np
 import pytest
 
@@ -73,17 +74,37 @@ def test_median_and_its_gradient():
     assert gradix.jit(jnp.median)(x) == np.median(x)
     gradient = gradix.jit(gradix.grad(jnp.median))(x)
     np.testing.assert_array_equal(gradient, x == np.median(x))
-    np.testing.assert_allclose(gradix.jit(lambda a: jnp.percentile(a, jnp.array([5.0, 95.0])))(x), np.percentile(x, [5, 95]), rtol=1e-5)
+    np.testing.assert_allclose(
+        gradix.jit(lambda a: jnp.percentile(a, jnp.array([5.0, 95.0])))(x), np.percentile(x, [5, 95]), rtol=1e-5
+    )
 
 
-RUNNING = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum, "cumlogsumexp": np.logaddexp}
+RUNNING = {
+    "cumsum": np.add,
+    "cumprod": np.multiply,
+    "cummax": np.maximum,
+    "cummin": np.minimum,
+    "cumlogsumexp": np.logaddexp,
+}
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RUNNING)
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("shape, axis", [((20_000,), 0), ((8193,), 0), ((9, 1025), 1), ((9001, 3), 0), ((3, 5000, 2), 1), ((800, 13), 1),
-                                         ((90, 255), 1), ((40, 257), 1), ((2500, 3), 1)])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [
+        ((20_000,), 0),
+        ((8193,), 0),
+        ((9, 1025), 1),
+        ((9001, 3), 0),
+        ((3, 5000, 2), 1),
+        ((800, 13), 1),
+        ((90, 255), 1),
+        ((40, 257), 1),
+        ((2500, 3), 1),
+    ],
+)
 def test_running(name, shape, axis, reverse):
     x = 1 + RNG.standard_normal(shape) * 0.01 if name == "cumprod" else RNG.standard_normal(shape)
     flip = (lambda v: np.flip(v, axis)) if reverse else (lambda v: v)

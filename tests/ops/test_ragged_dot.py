@@ -1,4 +1,5 @@
 """Contractions in groups, contractions of scaled blocks, and the approximate extremes."""
+
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ LHS, RHS = RNG.normal(size=(6, 3)).astype("f4"), RNG.normal(size=(2, 3, 4)).asty
 def reference(lhs, rhs, sizes):
     out, start = np.zeros((len(lhs), rhs.shape[-1]), lhs.dtype), 0
     for matrix, n in zip(rhs, sizes):
-        out[start:start + n] = lhs[start:start + n] @ matrix
+        out[start : start + n] = lhs[start : start + n] @ matrix
         start += n
     return out
 
@@ -55,8 +56,10 @@ def test_batched_rows_in_groups(sizes):
 def test_contraction_in_groups():
     x, y = RNG.normal(size=(2, 3, 4)).astype("f4"), RNG.normal(size=(2, 3, 5)).astype("f4")
     got = lax.ragged_dot_general(x, y, np.array([1, 1]), numbers((([1], [1]), ([0], [0])), [1], []))
-    np.testing.assert_allclose(got, [np.swapaxes(x[:, k:k + 1], 1, 2) @ y[:, k:k + 1] for k in range(2)], rtol=1e-5)
-    both = lax.ragged_dot_general(x, y, np.array([[1, 0], [2, 0], [0, 1]]), numbers((([1, 0], [1, 0]), ([], [])), [0], []))
+    np.testing.assert_allclose(got, [np.swapaxes(x[:, k : k + 1], 1, 2) @ y[:, k : k + 1] for k in range(2)], rtol=1e-5)
+    both = lax.ragged_dot_general(
+        x, y, np.array([[1, 0], [2, 0], [0, 1]]), numbers((([1, 0], [1, 0]), ([], [])), [0], [])
+    )
     parts = [x[0, 0:1].T @ y[0, 0:1] + x[:, 1].T @ y[:, 1], x[0, 2:].T @ y[0, 2:]]
     np.testing.assert_allclose(both, parts, rtol=1e-5)
 
@@ -67,20 +70,37 @@ def test_groups_of_batches_make_no_difference():
     np.testing.assert_allclose(got, x @ y, rtol=1e-5)
 
 
-@pytest.mark.parametrize("args, kind, pattern", [
-    ((LHS, RHS, np.ones(2, "f4")), TypeError, "np.integer"), ((LHS, RHS, np.ones(3, "i4")), TypeError, "size to be 3, got 2"),
-    ((LHS[:, :2], RHS, np.ones(2, "i4")), TypeError, r"\(2,\) and \(3,\)"), ((LHS, RHS, np.ones((1, 2), "i4")), TypeError, "shape")])
+@pytest.mark.parametrize(
+    "args, kind, pattern",
+    [
+        ((LHS, RHS, np.ones(2, "f4")), TypeError, "np.integer"),
+        ((LHS, RHS, np.ones(3, "i4")), TypeError, "size to be 3, got 2"),
+        ((LHS[:, :2], RHS, np.ones(2, "i4")), TypeError, r"\(2,\) and \(3,\)"),
+        ((LHS, RHS, np.ones((1, 2), "i4")), TypeError, "shape"),
+    ],
+)
 def test_wrong_groups(args, kind, pattern):
     with pytest.raises(kind, match=pattern):
         lax.ragged_dot(*args)
 
 
-@pytest.mark.parametrize("ragged, groups, pattern", [
-    ([1], [], "exactly one rhs group"), ([0, 1], [0], "exactly one lhs ragged"), ([3], [0], "nonnegative"), ([2], [0], "zero group")])
+@pytest.mark.parametrize(
+    "ragged, groups, pattern",
+    [
+        ([1], [], "exactly one rhs group"),
+        ([0, 1], [0], "exactly one lhs ragged"),
+        ([3], [0], "nonnegative"),
+        ([2], [0], "zero group"),
+    ],
+)
 def test_wrong_axes(ragged, groups, pattern):
     with pytest.raises(TypeError, match=pattern):
-        lax.ragged_dot_general(np.ones((2, 6, 3), "f4"), np.ones((2, 2, 3, 4), "f4"), np.ones(2, "i4"),
-                               numbers((([2], [2]), ([0], [1])), ragged, groups))
+        lax.ragged_dot_general(
+            np.ones((2, 6, 3), "f4"),
+            np.ones((2, 2, 3, 4), "f4"),
+            np.ones(2, "i4"),
+            numbers((([2], [2]), ([0], [1])), ragged, groups),
+        )
 
 
 def test_scaled_blocks():
@@ -92,8 +112,12 @@ def test_scaled_blocks():
     assert lax.scaled_dot(x, y).dtype == jnp.bfloat16
     eighth = jnp.asarray(x).astype("float8_e4m3fn"), jnp.asarray(y).astype("float8_e4m3fn")
     np.testing.assert_array_equal(lax.scaled_dot(*eighth, preferred_element_type="float32"), x @ y)
-    for kw, pattern in (({"lhs_scale": scale[:2]}, "does not match"), ({"lhs_scale": x}, "at least 2"),
-                        ({"lhs_scale": x[:, :3]}, "divisible"), ({"lhs_scale": scale[0]}, "same rank")):
+    for kw, pattern in (
+        ({"lhs_scale": scale[:2]}, "does not match"),
+        ({"lhs_scale": x}, "at least 2"),
+        ({"lhs_scale": x[:, :3]}, "divisible"),
+        ({"lhs_scale": scale[0]}, "same rank"),
+    ):
         with pytest.raises(TypeError, match=pattern):
             lax.scaled_dot(x, y, **kw)
 
@@ -106,7 +130,12 @@ def test_extremes(find, sign):
         order = np.argsort(-sign * x, axis, kind="stable").take(range(3), axis)
         np.testing.assert_array_equal(places, order)
         np.testing.assert_array_equal(values, np.take_along_axis(x, order, axis))
-    for args, pattern in (((x, 0), "positive"), ((x, 7), "smaller than the size"), ((x.astype("i4"), 2), "floating"),
-                          ((x, 2, -1, 0.0), "recall_target"), ((x, 2, -1, 0.9, 3), "override")):
+    for args, pattern in (
+        ((x, 0), "positive"),
+        ((x, 7), "smaller than the size"),
+        ((x.astype("i4"), 2), "floating"),
+        ((x, 2, -1, 0.0), "recall_target"),
+        ((x, 2, -1, 0.9, 3), "override"),
+    ):
         with pytest.raises(ValueError, match=pattern):
             find(*args)

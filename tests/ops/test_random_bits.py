@@ -1,4 +1,5 @@
 """Threefry 2x32 against published answers, and the primitives made of it on the host, compiled and mapped."""
+
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ ANSWERS = [
     ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
 ]
 KEY = random.key(42)
-COUNTS = [0, 1, 5, 300, 20_000]         # Python integers, NumPy at once, NumPy in chunks
+COUNTS = [0, 1, 5, 300, 20_000]  # Python integers, NumPy at once, NumPy in chunks
 
 
 def words(keys):
@@ -56,9 +57,16 @@ def test_what_others_get_for_the_same_key():
         np.testing.assert_array_equal(random.bits(KEY, (2,), "uint64"), [7871734211187709741, 276886910877598708])
 
 
-@pytest.mark.parametrize("seed, want", [
-    (np.int32(5), (0, 5)), (np.int32(-1), (0, 0xFFFFFFFF)), (np.int64(2**40 + 3), (256, 3)),
-    (np.int64(-1), (0xFFFFFFFF, 0xFFFFFFFF)), (np.uint64(2**64 - 3), (0xFFFFFFFF, 0xFFFFFFFD))])
+@pytest.mark.parametrize(
+    "seed, want",
+    [
+        (np.int32(5), (0, 5)),
+        (np.int32(-1), (0, 0xFFFFFFFF)),
+        (np.int64(2**40 + 3), (256, 3)),
+        (np.int64(-1), (0xFFFFFFFF, 0xFFFFFFFF)),
+        (np.uint64(2**64 - 3), (0xFFFFFFFF, 0xFFFFFFFD)),
+    ],
+)
 def test_seeds(seed, want):
     with gradix.enable_x64():
         for f in ways(lambda s: bits.random_unwrap(bits.random_seed(s))):
@@ -99,10 +107,16 @@ def test_bits_are_the_blocks_in_order():
         np.testing.assert_array_equal(words(bits.random_split(KEY, (20,))), np.stack([first, second], 1))
 
 
-@pytest.mark.parametrize("function", [
-    lambda k: bits.random_bits(k, 16, (3,)), lambda k: bits.random_unwrap(bits.random_split(k, (2, 3))),
-    lambda k: bits.random_unwrap(bits.random_fold_in(k, np.uint32(9))), bits.random_unwrap],
-    ids=["bits", "split", "fold_in", "unwrap"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda k: bits.random_bits(k, 16, (3,)),
+        lambda k: bits.random_unwrap(bits.random_split(k, (2, 3))),
+        lambda k: bits.random_unwrap(bits.random_fold_in(k, np.uint32(9))),
+        bits.random_unwrap,
+    ],
+    ids=["bits", "split", "fold_in", "unwrap"],
+)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_vmap_over_keys_is_the_loop(function, axis):
     keys = random.split(KEY, (3, 4))
@@ -131,12 +145,17 @@ def test_wrapping_is_the_inverse_of_unwrapping():
     np.testing.assert_array_equal(mapped, raw.transpose(1, 0, 2))
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: bits.random_bits(np.zeros(2, np.uint32), 32, (3,)), "typed random keys"),
-    (lambda: bits.random_wrap(np.zeros(3, np.uint32)), r"end with \(2,\)"),
-    (lambda: bits.random_wrap(np.zeros(2, np.int32)), "uint32"), (lambda: bits.random_seed(np.float32(1)), "integer"),
-    (lambda: bits.random_bits(KEY, 12, (3,)), "8, 16, 32 or 64"),
-    (lambda: bits.random_fold_in(KEY, np.int32(1)), "uint32")])
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: bits.random_bits(np.zeros(2, np.uint32), 32, (3,)), "typed random keys"),
+        (lambda: bits.random_wrap(np.zeros(3, np.uint32)), r"end with \(2,\)"),
+        (lambda: bits.random_wrap(np.zeros(2, np.int32)), "uint32"),
+        (lambda: bits.random_seed(np.float32(1)), "integer"),
+        (lambda: bits.random_bits(KEY, 12, (3,)), "8, 16, 32 or 64"),
+        (lambda: bits.random_fold_in(KEY, np.int32(1)), "uint32"),
+    ],
+)
 def test_errors(call, words):
     with pytest.raises(TypeError, match=words):
         call()

@@ -1,4 +1,5 @@
 """Reductions, running reductions and reductions over windows against NumPy, and their derivatives."""
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -42,9 +43,17 @@ def test_bit_reductions(dtype):
             np.testing.assert_array_equal(got, ufunc.reduce(x, axis=0))
 
 
-@pytest.mark.parametrize("dtype, low, high", [("int8", -128, 127), ("uint8", 0, 255), ("bool", False, True),
-                                              ("float32", -INF, INF), (ml_dtypes.bfloat16, -INF, INF),
-                                              (ml_dtypes.float8_e4m3fn, -448, 448)])
+@pytest.mark.parametrize(
+    "dtype, low, high",
+    [
+        ("int8", -128, 127),
+        ("uint8", 0, 255),
+        ("bool", False, True),
+        ("float32", -INF, INF),
+        (ml_dtypes.bfloat16, -INF, INF),
+        (ml_dtypes.float8_e4m3fn, -448, 448),
+    ],
+)
 def test_nothing_reduces_to_the_identity(dtype, low, high):
     x = np.zeros((0, 2), dtype)
     np.testing.assert_array_equal(both_ways(lambda x: lax.reduce_max(x, (0,)), x), np.full(2, low).astype(dtype))
@@ -57,8 +66,9 @@ def test_narrow_products_are_rounded_once():
     assert abs(float(lax.reduce_prod(x, (0,))) - float(want)) <= float(np.spacing(want))
 
 
-@pytest.mark.parametrize("x, largest, smallest", [
-    ([1, NAN, 3, NAN], 1, 1), ([0.0, -0.0], 0, 0), ([2, 5, 5, 2], 1, 0), ([-INF, -INF], 0, 0)])
+@pytest.mark.parametrize(
+    "x, largest, smallest", [([1, NAN, 3, NAN], 1, 1), ([0.0, -0.0], 0, 0), ([2, 5, 5, 2], 1, 0), ([-INF, -INF], 0, 0)]
+)
 def test_arg_reductions_take_the_first(x, largest, smallest):
     x = np.array(x, np.float32)
     assert both_ways(lambda x: lax.argmax(x, 0, np.int32), x) == largest
@@ -82,8 +92,9 @@ def test_ties_share_the_gradient():
     np.testing.assert_array_equal(gradix.grad(lambda x: lax.reduce_min(x, (0,)))(-x), [0, 0.5, 0.5, 0])
 
 
-@pytest.mark.parametrize("x, want", [
-    ([2, 3, 4], [12, 8, 6]), ([2, 0, 4], [0, 8, 0]), ([0, 0, 4], [0, 0, 0]), ([5], [1])])
+@pytest.mark.parametrize(
+    "x, want", [([2, 3, 4], [12, 8, 6]), ([2, 0, 4], [0, 8, 0]), ([0, 0, 4], [0, 0, 0]), ([5], [1])]
+)
 def test_gradient_of_a_product_with_zeros(x, want):
     np.testing.assert_array_equal(gradix.grad(lambda x: lax.reduce_prod(x, (0,)))(np.array(x, np.float32)), want)
 
@@ -95,26 +106,32 @@ def test_product_is_differentiable_twice_and_over_axes():
 
         def f(x):
             return lax.reduce_prod(x, (0, 1))
+
         np.testing.assert_allclose(gradix.jvp(f, (x,), (t,))[1], by_differences(f, x, t), atol=1e-8)
         gradient = gradix.grad(f)
         np.testing.assert_allclose(gradix.jvp(gradient, (x,), (t,))[1], by_differences(gradient, x, t), atol=1e-8)
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda: lax.reduce_max(X, (-1,)), ValueError, "out-of-bounds"),
-    (lambda: lax.reduce_sum(X, (3,)), ValueError, "out-of-bounds"),
-    (lambda: lax.reduce_prod(X, (0, 0)), ValueError, "duplicate"),
-    (lambda: lax.reduce_max(X, 0), TypeError, "iterable"),
-    (lambda: lax.reduce_and(X, (0,)), TypeError, "bool or int"),
-    (lambda: lax.reduce_sum(X > 0, (0,)), TypeError, "bool"),
-    (lambda: lax.argmax(X, 3, "int32"), ValueError, "Invalid axis 3"),
-    (lambda: lax.argmax(X, 0, "float32"), TypeError, "integer type"),
-    (lambda: lax.argmin(X[:0], 0, "int32"), ValueError, "non-empty"),
-    (lambda: lax.cumsum(X, -1), ValueError, "negative axes"), (lambda: lax.cumsum(X, 3), ValueError, "out of bounds"),
-    (lambda: lax.cumsum(X > 0), TypeError, "bool"),
-    (lambda: lax.reduce_window(X, 0.0, lax.add, (2, 2)), TypeError, "wrong number"),
-    (lambda: lax.reduce_window(X[0], 0.0, lax.add, (2, 0)), TypeError, "strictly positive"),
-    (lambda: lax.reduce_window(X[0], 0.0, lax.add, (2, 2), padding="ALL"), RuntimeError, "padding type")])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: lax.reduce_max(X, (-1,)), ValueError, "out-of-bounds"),
+        (lambda: lax.reduce_sum(X, (3,)), ValueError, "out-of-bounds"),
+        (lambda: lax.reduce_prod(X, (0, 0)), ValueError, "duplicate"),
+        (lambda: lax.reduce_max(X, 0), TypeError, "iterable"),
+        (lambda: lax.reduce_and(X, (0,)), TypeError, "bool or int"),
+        (lambda: lax.reduce_sum(X > 0, (0,)), TypeError, "bool"),
+        (lambda: lax.argmax(X, 3, "int32"), ValueError, "Invalid axis 3"),
+        (lambda: lax.argmax(X, 0, "float32"), TypeError, "integer type"),
+        (lambda: lax.argmin(X[:0], 0, "int32"), ValueError, "non-empty"),
+        (lambda: lax.cumsum(X, -1), ValueError, "negative axes"),
+        (lambda: lax.cumsum(X, 3), ValueError, "out of bounds"),
+        (lambda: lax.cumsum(X > 0), TypeError, "bool"),
+        (lambda: lax.reduce_window(X, 0.0, lax.add, (2, 2)), TypeError, "wrong number"),
+        (lambda: lax.reduce_window(X[0], 0.0, lax.add, (2, 0)), TypeError, "strictly positive"),
+        (lambda: lax.reduce_window(X[0], 0.0, lax.add, (2, 2), padding="ALL"), RuntimeError, "padding type"),
+    ],
+)
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
@@ -122,8 +139,13 @@ def test_errors(call, error, words):
 
 # -- running reductions -------------------------------------------------------------------------------------------
 
-CUMULATIVE = {"cumsum": np.cumsum, "cumprod": np.cumprod, "cummax": np.maximum.accumulate,
-              "cummin": np.minimum.accumulate, "cumlogsumexp": np.logaddexp.accumulate}
+CUMULATIVE = {
+    "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "cummax": np.maximum.accumulate,
+    "cummin": np.minimum.accumulate,
+    "cumlogsumexp": np.logaddexp.accumulate,
+}
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -165,13 +187,15 @@ def test_cumulative_derivatives(name, reverse):
 
         def f(x):
             return getattr(lax, name)(x, 1, reverse)
+
         tangent = gradix.jvp(f, (x,), (t,))[1]
         np.testing.assert_allclose(tangent, by_differences(f, x, t), atol=1e-8)
-        adjoint, = gradix.vjp(f, x)[1](ct)
+        (adjoint,) = gradix.vjp(f, x)[1](ct)
         np.testing.assert_allclose(np.sum(np.asarray(tangent) * ct), np.sum(t * np.asarray(adjoint)))
 
         def gradient(x):
             return gradix.grad(lambda x: jnp.sum(f(x) * ct))(x)
+
         np.testing.assert_allclose(gradix.jvp(gradient, (x,), (t,))[1], by_differences(gradient, x, t), atol=1e-7)
 
 
@@ -184,37 +208,51 @@ def test_cumulative_vmap(name, mapped):
 
 # -- windows ------------------------------------------------------------------------------------------------------
 
+
 def windows_by_loops(x, reduce, fill, size, stride, pads, base, dilation):
     """One axis, one window at a time."""
     spread = np.full((len(x) - 1) * base + 1, fill, x.dtype)
     spread[::base] = x
     (low, high), reach = pads, (size - 1) * dilation + 1
     padded = np.concatenate([np.full(max(low, 0), fill, x.dtype), spread, np.full(max(high, 0), fill, x.dtype)])
-    padded = padded[max(-low, 0):len(padded) - max(-high, 0)]
+    padded = padded[max(-low, 0) : len(padded) - max(-high, 0)]
     starts = range(0, len(padded) - reach + 1, stride)
-    return np.array([reduce(padded[i:i + reach:dilation]) for i in starts], x.dtype)
+    return np.array([reduce(padded[i : i + reach : dilation]) for i in starts], x.dtype)
 
 
-WINDOWS = [(2, 1, (0, 0), 1, 1), (3, 2, (1, 2), 1, 1), (2, 3, (-1, 0), 1, 2), (3, 1, (2, 2), 2, 1),
-           (2, 2, (1, 0), 3, 2), (20, 1, (3, 3), 1, 1)]
+WINDOWS = [
+    (2, 1, (0, 0), 1, 1),
+    (3, 2, (1, 2), 1, 1),
+    (2, 3, (-1, 0), 1, 2),
+    (3, 1, (2, 2), 2, 1),
+    (2, 2, (1, 0), 3, 2),
+    (20, 1, (3, 3), 1, 1),
+]
 
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("name", ["sum", "max", "min"])
 def test_reduce_window(name, window):
-    function, reduce, fill = {"sum": (lax.add, np.sum, 0.0), "max": (lax.max, np.max, -INF),
-                              "min": (lax.min, np.min, INF)}[name]
+    function, reduce, fill = {
+        "sum": (lax.add, np.sum, 0.0),
+        "max": (lax.max, np.max, -INF),
+        "min": (lax.min, np.min, INF),
+    }[name]
     size, stride, pads, base, dilation = window
     x = RNG.normal(size=23).astype(np.float32)
 
     def f(x):
         return lax.reduce_window(x, fill, function, (size,), (stride,), (pads,), (base,), (dilation,))
+
     got = both_ways(f, x, exact=name != "sum")
     np.testing.assert_allclose(got, windows_by_loops(x, reduce, fill, *window), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("size, pads", [((2, 3), ((0, 0), (0, 0))), ((3, 2), ((1, 2), (-2, 1))), ((4, 1), ((-1, -2), (3, 0))),
-                                        ((7, 9), ((0, 0), (2, 4)))], ids=str)
+@pytest.mark.parametrize(
+    "size, pads",
+    [((2, 3), ((0, 0), (0, 0))), ((3, 2), ((1, 2), (-2, 1))), ((4, 1), ((-1, -2), (3, 0))), ((7, 9), ((0, 0), (2, 4)))],
+    ids=str,
+)
 def test_gradients_of_sums_over_windows_side_by_side(size, pads):
     """Each element gets the cotangent of the one window it is in, or none."""
     x = np.arange(63, dtype=np.float32).reshape(7, 9)
@@ -238,8 +276,9 @@ def test_reduce_window_derivatives(name, window):
 
         def f(x):
             return lax.reduce_window(x, fill, function, (size,), (stride,), (pads,), (base,), (dilation,))
+
         y, tangent = [np.asarray(v) for v in gradix.jvp(f, (x,), (t,))]
-        with np.errstate(invalid="ignore"):         # windows over padding alone hold infinities
+        with np.errstate(invalid="ignore"):  # windows over padding alone hold infinities
             differences = by_differences(f, x, t, 1e-3)
         np.testing.assert_allclose(tangent, np.where(np.isfinite(y), differences, 0), atol=1e-9)
         ct = RNG.normal(size=tangent.shape)
@@ -250,6 +289,7 @@ def test_reduce_window_derivatives(name, window):
 def test_pooling_gives_ties_to_the_first():
     def pooled(x):
         return jnp.sum(lax.reduce_window(x, -INF, lax.max, (2, 2), (2, 2), "SAME"))
+
     np.testing.assert_array_equal(gradix.grad(pooled)(np.ones((3, 2), np.float32)), [[1, 0], [0, 0], [1, 0]])
 
 
@@ -258,22 +298,33 @@ def test_reduce_window_by_any_computation():
 
     def f(x):
         return lax.reduce_window((x, x), (0.0, 1.0), lambda a, b: (a[0] + b[0], a[1] * b[1]), (2, 2))
+
     for total, product in (f(x), gradix.jit(f)(x)):
         np.testing.assert_array_equal(total, [[12, 16]])
         np.testing.assert_array_equal(product, [[40, 180]])
 
 
-@pytest.mark.parametrize("padding, want", [("SAME", [(0, 1), (1, 1)]), ("SAME_LOWER", [(1, 0), (1, 1)]),
-                                           ("VALID", [(0, 0), (0, 0)]), ("same", [(0, 1), (1, 1)])])
+@pytest.mark.parametrize(
+    "padding, want",
+    [
+        ("SAME", [(0, 1), (1, 1)]),
+        ("SAME_LOWER", [(1, 0), (1, 1)]),
+        ("VALID", [(0, 0), (0, 0)]),
+        ("same", [(0, 1), (1, 1)]),
+    ],
+)
 def test_padding_by_name(padding, want):
     assert lax.padtype_to_pads((8, 7), (3, 3), (2, 1), padding) == want
 
 
 # -- windows reduced by a program ----------------------------------------------------------------------------------
 
-WINDOWS = {"plain": ((2, 3, 1), (1, 1, 1), "VALID", None, None), "strides": ((2, 2, 2), (1, 2, 3), "SAME", None, None),
-           "dilated": ((2, 2, 1), (2, 1, 1), [(1, 0), (0, 1), (2, 0)], (1, 2, 1), (2, 1, 1)),
-           "cut": ((1, 2, 2), (1, 1, 1), [(-1, 0), (0, -2), (-1, 1)], (1, 1, 2), None)}
+WINDOWS = {
+    "plain": ((2, 3, 1), (1, 1, 1), "VALID", None, None),
+    "strides": ((2, 2, 2), (1, 2, 3), "SAME", None, None),
+    "dilated": ((2, 2, 1), (2, 1, 1), [(1, 0), (0, 1), (2, 0)], (1, 2, 1), (2, 1, 1)),
+    "cut": ((1, 2, 2), (1, 1, 1), [(-1, 0), (0, -2), (-1, 1)], (1, 1, 2), None),
+}
 
 
 def windows_of_products(x, start, window):
@@ -291,10 +342,12 @@ def test_windows_of_products_have_derivatives(window):
         np.testing.assert_allclose(y, f(x))
         np.testing.assert_allclose(moved, by_differences(f, x, t), rtol=1e-6, atol=1e-7)
         ct = jnp.cos(jnp.arange(y.size, dtype="float64")).reshape(y.shape)
-        back, = gradix.vjp(f, x)[1](ct)
+        (back,) = gradix.vjp(f, x)[1](ct)
         np.testing.assert_allclose((back * t).sum(), (ct * moved).sum(), rtol=1e-9)
         gradient = lambda x: gradix.vjp(f, x)[1](ct)[0]
-        np.testing.assert_allclose(gradix.jvp(gradient, (x,), (t,))[1], by_differences(gradient, x, t), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            gradix.jvp(gradient, (x,), (t,))[1], by_differences(gradient, x, t), rtol=1e-5, atol=1e-6
+        )
 
 
 def test_starts_of_windows_have_derivatives_and_may_be_mapped():
@@ -321,9 +374,17 @@ def sums_by_hand(x, start, size, strides, padding, base, holes):
     return out
 
 
-@pytest.mark.parametrize("size, padding, base", [
-    ((1, 1), [(0, -1), (0, 0)], (1, 1)), ((1, 1), [(-1, 2), (1, -2)], (1, 1)), ((2, 1), [(1, 2), (0, -1)], (2, 1)),
-    ((2, 2), [(-2, -1), (-4, 1)], (3, 2)), ((1, 2), [(-4, 3), (0, 0)], (1, 1)), ((1, 1), [(-9, 2), (0, 0)], (3, 1))])
+@pytest.mark.parametrize(
+    "size, padding, base",
+    [
+        ((1, 1), [(0, -1), (0, 0)], (1, 1)),
+        ((1, 1), [(-1, 2), (1, -2)], (1, 1)),
+        ((2, 1), [(1, 2), (0, -1)], (2, 1)),
+        ((2, 2), [(-2, -1), (-4, 1)], (3, 2)),
+        ((1, 2), [(-4, 3), (0, 0)], (1, 1)),
+        ((1, 1), [(-9, 2), (0, 0)], (3, 1)),
+    ],
+)
 def test_windows_leave_out_padding(size, padding, base):
     """Of negative padding, XLA made another shape where the window has one element, and ended the process."""
     x, window = jnp.asarray(X[0]), (size, (1, 2), padding, base, (1, 1))
@@ -352,9 +413,14 @@ def test_large_extrema_keep_nan(name, axes, dtype):
 
 # What XLA would leave to a library that drops NaN: all that is a maximum or minimum of two numbers in the end.
 EXTREME_BODIES = {
-    "max": lax.max, "min": lax.min, "swapped": lambda a, b: lax.max(b, a), "twice": lambda a, b: lax.max(lax.max(a, b), a),
-    "and nothing": lambda a, b: lax.max(a, b) + 0, "inside": lambda a, b: lax.neg(lax.min(lax.neg(a), lax.neg(b))),
-    "called": lambda a, b: gradix.jit(jnp.maximum)(a, b), "kept apart": lambda a, b: lax.optimization_barrier(lax.max(a, b)),
+    "max": lax.max,
+    "min": lax.min,
+    "swapped": lambda a, b: lax.max(b, a),
+    "twice": lambda a, b: lax.max(lax.max(a, b), a),
+    "and nothing": lambda a, b: lax.max(a, b) + 0,
+    "inside": lambda a, b: lax.neg(lax.min(lax.neg(a), lax.neg(b))),
+    "called": lambda a, b: gradix.jit(jnp.maximum)(a, b),
+    "kept apart": lambda a, b: lax.optimization_barrier(lax.max(a, b)),
     "clipped": lambda a, b: lax.min(lax.max(a, b), lax.full_like(a, 9)),
 }
 
@@ -368,13 +434,18 @@ def test_large_reductions_by_a_users_extremum_keep_nan(name, dtype):
         x[3, 7], x[9, 2] = np.nan, np.inf
         half = np.asarray(0.5, dtype)
         for axes in ((0,), (1,), (0, 1)):
-            plain, marked = np.isnan(x).any(axes), np.asarray(gradix.jit(lambda x, a=axes: lax.reduce(x, half, body, a))(x))
+            plain, marked = (
+                np.isnan(x).any(axes),
+                np.asarray(gradix.jit(lambda x, a=axes: lax.reduce(x, half, body, a))(x)),
+            )
             np.testing.assert_array_equal(np.isnan(marked), plain)
             whole = gradix.jit(lambda x, a=axes: lax.reduce(x, half, body, a))(np.where(np.isnan(x), 1, x))
             np.testing.assert_array_equal(np.where(plain, whole, marked), whole)
         row = x.reshape(-1)
         for size in (32, len(row)):
-            windows = np.asarray(gradix.jit(lambda x, n=size: lax.reduce_window(x, half, body, (n,), (n,), "VALID"))(row))
+            windows = np.asarray(
+                gradix.jit(lambda x, n=size: lax.reduce_window(x, half, body, (n,), (n,), "VALID"))(row)
+            )
             np.testing.assert_array_equal(np.isnan(windows), np.isnan(row.reshape(-1, size)).any(1))
 
 
@@ -389,8 +460,18 @@ def test_large_windows_keep_nan(body, start):
 
 @pytest.mark.rewritten
 @pytest.mark.parametrize("dtype", ["float32", "float64", ml_dtypes.bfloat16])
-@pytest.mark.parametrize("shape, axes", [((7, 5000), (0,)), ((2, 1, 20_001), (0,)), ((3, 4, 70, 60), (0, 1)), ((1, 9, 4100), (1,)),
-                                         ((3, 5, 64, 64), (1,)), ((2, 3, 1, 2, 4099), (1, 3)), ((1, 2, 4096, 1), (0, 1, 3))])
+@pytest.mark.parametrize(
+    "shape, axes",
+    [
+        ((7, 5000), (0,)),
+        ((2, 1, 20_001), (0,)),
+        ((3, 4, 70, 60), (0, 1)),
+        ((1, 9, 4100), (1,)),
+        ((3, 5, 64, 64), (1,)),
+        ((2, 3, 1, 2, 4099), (1, 3)),
+        ((1, 2, 4096, 1), (0, 1, 3)),
+    ],
+)
 def test_sums_of_many_columns(shape, axes, dtype):
     with gradix.enable_x64():
         x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
@@ -400,17 +481,26 @@ def test_sums_of_many_columns(shape, axes, dtype):
         bound = 100 * float(jnp.finfo(dtype).eps) * np.abs(wide).sum(axes)
         assert (np.abs(found - wide.sum(axes)) <= bound).all()
         text = total.lower(x).as_text()
-        assert "dot_general" in text and "stablehlo.reduce\"" not in text
+        assert "dot_general" in text and 'stablehlo.reduce"' not in text
         y = x.copy().reshape(-1)
         y[[5, 77, -1]] = np.nan, np.inf, -np.inf
         y = y.reshape(shape)
-        np.testing.assert_array_equal(np.isfinite(np.asarray(total(y)).astype("float64")), np.isfinite(y.astype("float64").sum(axes)))
+        np.testing.assert_array_equal(
+            np.isfinite(np.asarray(total(y)).astype("float64")), np.isfinite(y.astype("float64").sum(axes))
+        )
         weights = np.random.default_rng(1).standard_normal(found.shape).astype(dtype)
         gradient = gradix.jit(gradix.grad(lambda a: (jnp.sum(a, axis=axes) * weights).sum()))(x)
         np.testing.assert_array_equal(gradient, np.broadcast_to(np.expand_dims(weights, axes), shape))
 
 
 def test_sums_of_few_columns_along_rows_and_over_parted_axes_are_reductions():
-    for shape, axes in (((7, 4095), 0), ((5000, 3), 1), ((7, 5000), None), ((3, 2, 3, 5000), (0, 2)), ((0, 5000), 0), ((1, 5000), 0)):
+    for shape, axes in (
+        ((7, 4095), 0),
+        ((5000, 3), 1),
+        ((7, 5000), None),
+        ((3, 2, 3, 5000), (0, 2)),
+        ((0, 5000), 0),
+        ((1, 5000), 0),
+    ):
         text = gradix.jit(lambda a: jnp.sum(a, axis=axes)).lower(np.zeros(shape, "float32")).as_text()
         assert "dot_general" not in text, shape

@@ -1,4 +1,5 @@
 """Remainders of large float arrays, to the bit: those of a formula, and those that the C library is asked for."""
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -44,7 +45,9 @@ def assert_same_bits(found, wanted):
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     word = f"u{wanted.dtype.itemsize}"
-    np.testing.assert_array_equal(np.where(np.isnan(found), 0, found.view(word)), np.where(np.isnan(wanted), 0, wanted.view(word)))
+    np.testing.assert_array_equal(
+        np.where(np.isnan(found), 0, found.view(word)), np.where(np.isnan(wanted), 0, wanted.view(word))
+    )
 
 
 @pytest.mark.parametrize("kind", ["any bits", "quotients", "multiples", "special"])
@@ -94,4 +97,5 @@ def test_derivatives_and_loops():
 def test_only_large_arrays_pay_for_the_formula():
     def program(n, dtype="float32"):
         return gradix.jit(lax.rem).lower(np.ones(n, dtype), np.ones(n, dtype)).as_text()
+
     assert "while" in program(N) and "while" not in program(100) and "while" not in program(N, "int32")

@@ -1,4 +1,5 @@
 """Elements found by rank, the largest elements, against sorting by NumPy."""
+
 import numpy as np
 import pytest
 
@@ -14,7 +15,9 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "bfloat16", "bool", "int8"])
 def test_ranked_of_every_width(dtype):
     with gradix.enable_x64(True):
-        x = jnp.asarray(RNG.integers(-9, 9, (5000, 2)) * 1.25e30 if dtype == "float64" else RNG.integers(0, 90, (5000, 2))).astype(dtype)
+        x = jnp.asarray(
+            RNG.integers(-9, 9, (5000, 2)) * 1.25e30 if dtype == "float64" else RNG.integers(0, 90, (5000, 2))
+        ).astype(dtype)
         ranks = np.stack([np.arange(0, 5000, 500), np.arange(1, 5000, 500)], 1).astype("int32")
         found = gradix.jit(ranked)(x, ranks)
     np.testing.assert_array_equal(found, np.take_along_axis(np.sort(np.asarray(x), 0), ranks, 0))

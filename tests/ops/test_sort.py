@@ -1,4 +1,5 @@
 """Sorting and top_k against NumPy, small and large (large arrays are sorted another way), with NaN and both zeros."""
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from gradix import lax
 
 NAN, INF = np.nan, np.inf
 RNG = np.random.default_rng(0)
-SIZES = [7, 20_000]                       # the latter is above the size from which keys and places are packed
+SIZES = [7, 20_000]  # the latter is above the size from which keys and places are packed
 DTYPES = ["bool", "int8", "uint8", "int32", "uint32", "float16", ml_dtypes.bfloat16, "float32", "int64", "float64"]
 
 
@@ -121,12 +122,12 @@ def test_derivatives_follow_the_order():
     order = np.argsort(x, 1)
     np.testing.assert_array_equal(gradix.jvp(lambda x: lax.sort(x, 1), (x,), (t,))[1], np.take_along_axis(t, order, 1))
     ct = RNG.normal(size=(3, 4)).astype(np.float32)
-    back, = gradix.vjp(lambda x: lax.sort(x, 1), x)[1](ct)
+    (back,) = gradix.vjp(lambda x: lax.sort(x, 1), x)[1](ct)
     np.testing.assert_array_equal(np.take_along_axis(np.asarray(back), order, 1), ct)
     y = RNG.normal(size=(3, 4)).astype(np.float32)
     moved = gradix.jvp(lambda y: lax.sort((x, y), 1)[1], (y,), (t,))[1]
     np.testing.assert_array_equal(moved, np.take_along_axis(t, order, 1))
-    back, = gradix.vjp(lambda x: lax.top_k(x, 2)[0], x)[1](ct[:, :2])
+    (back,) = gradix.vjp(lambda x: lax.top_k(x, 2)[0], x)[1](ct[:, :2])
     np.testing.assert_array_equal(np.take_along_axis(np.asarray(back), order[:, ::-1][:, :2], 1), ct[:, :2])
 
 
@@ -148,15 +149,20 @@ def test_vmap(in_axes):
             np.testing.assert_array_equal(a[k], b)
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda x: lax.sort(x, 1), ValueError, "out of bounds"),
-    (lambda x: lax.sort((x, x), num_keys=3), ValueError, "num_keys"),
-    (lambda x: lax.sort((x, x), num_keys=0), ValueError, "num_keys"),
-    (lambda x: lax.sort(()), TypeError, "at least one"),
-    (lambda x: lax.sort((x, x[:2])), TypeError, "equal shapes"),
-    (lambda x: lax.top_k(x, 6), ValueError, "no larger"),
-    (lambda x: lax.top_k(x, -1), ValueError, "nonnegative"), (lambda x: lax.top_k(x, 1, axis=1), ValueError, "axis 1"),
-    (lambda x: lax.top_k(x.astype(complex), 1), ValueError, "complex")])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda x: lax.sort(x, 1), ValueError, "out of bounds"),
+        (lambda x: lax.sort((x, x), num_keys=3), ValueError, "num_keys"),
+        (lambda x: lax.sort((x, x), num_keys=0), ValueError, "num_keys"),
+        (lambda x: lax.sort(()), TypeError, "at least one"),
+        (lambda x: lax.sort((x, x[:2])), TypeError, "equal shapes"),
+        (lambda x: lax.top_k(x, 6), ValueError, "no larger"),
+        (lambda x: lax.top_k(x, -1), ValueError, "nonnegative"),
+        (lambda x: lax.top_k(x, 1, axis=1), ValueError, "axis 1"),
+        (lambda x: lax.top_k(x.astype(complex), 1), ValueError, "complex"),
+    ],
+)
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call(np.arange(5, dtype=np.float32))

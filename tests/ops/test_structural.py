@@ -1,4 +1,5 @@
 """Structural operations against NumPy and plain loops, on the host and compiled."""
+
 import itertools
 
 import ml_dtypes
@@ -17,29 +18,34 @@ def both_ways(function, *args):
     eager = np.asarray(function(*args))
     compiled = np.asarray(gradix.jit(function)(*args))
     assert eager.dtype == compiled.dtype
-    wide = np.float64 if eager.dtype.kind == "V" else eager.dtype       # NumPy's tests know no NaN of bfloat16
+    wide = np.float64 if eager.dtype.kind == "V" else eager.dtype  # NumPy's tests know no NaN of bfloat16
     np.testing.assert_array_equal(eager.astype(wide), compiled.astype(wide))
     return eager
 
 
-@pytest.mark.parametrize("function, reference", [
-    (lambda x: lax.reshape(x, (12, 5), (2, 1, 0)), lambda x: x.transpose().reshape(12, 5)),
-    (lambda x: lax.expand_dims(x, (0, -1)), lambda x: x[None, ..., None]),
-    (lambda x: lax.squeeze(lax.expand_dims(x, (1, 3)), (1, -2)), lambda x: x),
-    (lambda x: lax.rev(x, (0, 2)), lambda x: x[::-1, :, ::-1]),
-    (lambda x: lax.broadcast_in_dim(x, (4, 2, 5, 3), (2, 0, 3)), lambda x: np.broadcast_to(
-        x.transpose(1, 0, 2)[:, None], (4, 2, 5, 3))),
-    (lambda x: lax.collapse(x, 1), lambda x: x.reshape(5, 12)),
-    (lambda x: lax.slice(x, (1, 0, 1), (5, 4, 3), (3, 2, 1)), lambda x: x[1:5:3, 0:4:2, 1:3]),
-    (lambda x: lax.slice_in_dim(x, -3, None, 2, 1), lambda x: x[:, -3::2]),
-    (lambda x: lax.index_in_dim(x, -1, 1, keepdims=False), lambda x: x[:, -1]),
-    (lambda x: lax.concatenate([x, x[:, :1]], 1), lambda x: np.concatenate([x, x[:, :1]], 1)),
-    (lambda x: lax.split(x, (1, 0, 3), 1)[2], lambda x: x[:, 1:]),
-    (lambda x: lax.tile(x, (1, 2, 3)), lambda x: np.tile(x, (1, 2, 3))),
-    (lambda x: lax.clamp(np.float32(10), x, np.float32(20)), lambda x: np.clip(x, 10, 20)),
-    (lambda x: lax.select(x > 9, x, -x), lambda x: np.where(x > 9, x, -x)),
-    (lambda x: lax.select_n(np.array([0, 3, -2, 1, 9]), *x.T[0]), lambda x: x.T[0][[0, 3, 0, 1, 3], range(5)]),
-])
+@pytest.mark.parametrize(
+    "function, reference",
+    [
+        (lambda x: lax.reshape(x, (12, 5), (2, 1, 0)), lambda x: x.transpose().reshape(12, 5)),
+        (lambda x: lax.expand_dims(x, (0, -1)), lambda x: x[None, ..., None]),
+        (lambda x: lax.squeeze(lax.expand_dims(x, (1, 3)), (1, -2)), lambda x: x),
+        (lambda x: lax.rev(x, (0, 2)), lambda x: x[::-1, :, ::-1]),
+        (
+            lambda x: lax.broadcast_in_dim(x, (4, 2, 5, 3), (2, 0, 3)),
+            lambda x: np.broadcast_to(x.transpose(1, 0, 2)[:, None], (4, 2, 5, 3)),
+        ),
+        (lambda x: lax.collapse(x, 1), lambda x: x.reshape(5, 12)),
+        (lambda x: lax.slice(x, (1, 0, 1), (5, 4, 3), (3, 2, 1)), lambda x: x[1:5:3, 0:4:2, 1:3]),
+        (lambda x: lax.slice_in_dim(x, -3, None, 2, 1), lambda x: x[:, -3::2]),
+        (lambda x: lax.index_in_dim(x, -1, 1, keepdims=False), lambda x: x[:, -1]),
+        (lambda x: lax.concatenate([x, x[:, :1]], 1), lambda x: np.concatenate([x, x[:, :1]], 1)),
+        (lambda x: lax.split(x, (1, 0, 3), 1)[2], lambda x: x[:, 1:]),
+        (lambda x: lax.tile(x, (1, 2, 3)), lambda x: np.tile(x, (1, 2, 3))),
+        (lambda x: lax.clamp(np.float32(10), x, np.float32(20)), lambda x: np.clip(x, 10, 20)),
+        (lambda x: lax.select(x > 9, x, -x), lambda x: np.where(x > 9, x, -x)),
+        (lambda x: lax.select_n(np.array([0, 3, -2, 1, 9]), *x.T[0]), lambda x: x.T[0][[0, 3, 0, 1, 3], range(5)]),
+    ],
+)
 def test_against_numpy(function, reference):
     np.testing.assert_array_equal(both_ways(function, X), reference(X))
 
@@ -58,8 +64,7 @@ def test_pad_places_elements(n, lo, hi, interior):
     np.testing.assert_array_equal(both_ways(lambda x: lax.pad(x, np.float32(9), [(lo, hi, interior)]), x), expected)
 
 
-EDGES = np.array([np.nan, np.inf, -np.inf, 0.9, -0.9, 2.0 ** 31, -2.0 ** 31, 2.0 ** 40, -5, 300, -129, 127.9],
-                 np.float32)
+EDGES = np.array([np.nan, np.inf, -np.inf, 0.9, -0.9, 2.0**31, -(2.0**31), 2.0**40, -5, 300, -129, 127.9], np.float32)
 
 
 @pytest.mark.parametrize("target", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int4", "uint4"])
@@ -108,11 +113,11 @@ def test_reduce_precision_compiles_to_the_same(dtype, bits):
 def test_dynamic_slices_move_inside(start):
     at = min(max(start + 5 if start < 0 else start, 0), 3)
     got = both_ways(lambda x, i: lax.dynamic_slice_in_dim(x, i, 2), X, np.int32(start))
-    np.testing.assert_array_equal(got, X[at:at + 2])
-    np.testing.assert_array_equal(lax.dynamic_slice_in_dim(X, start, 2), X[at:at + 2])
+    np.testing.assert_array_equal(got, X[at : at + 2])
+    np.testing.assert_array_equal(lax.dynamic_slice_in_dim(X, start, 2), X[at : at + 2])
     written = both_ways(lambda x, u, i: lax.dynamic_update_slice_in_dim(x, u, i, 0), X, -X[:2], np.int32(start))
     expected = X.copy()
-    expected[at:at + 2] = -X[:2]
+    expected[at : at + 2] = -X[:2]
     np.testing.assert_array_equal(written, expected)
 
 
@@ -173,8 +178,14 @@ def test_gather(name, mode):
     np.testing.assert_array_equal(got, expected)
 
 
-COMBINE = {"scatter": lambda old, new: new, "scatter_add": np.add, "scatter_sub": np.subtract,
-           "scatter_mul": np.multiply, "scatter_min": np.minimum, "scatter_max": np.maximum}
+COMBINE = {
+    "scatter": lambda old, new: new,
+    "scatter_add": np.add,
+    "scatter_sub": np.subtract,
+    "scatter_mul": np.multiply,
+    "scatter_min": np.minimum,
+    "scatter_max": np.maximum,
+}
 
 
 @pytest.mark.parametrize("mode", ["clip", "drop"])
@@ -204,8 +215,10 @@ def test_one_number_added_to_many_elements(count, dtype, index):
     start = np.arange(1000).astype(dtype)
     with gradix.enable_x64():
         for mode in (lax.GatherScatterMode.FILL_OR_DROP, lax.GatherScatterMode.CLIP):
+
             def add(x, i):
                 return lax.scatter_add(x, i[:, None], lax.full((count,), 3, dtype), numbers, mode=mode)
+
             wide = places.astype("int64")
             kept = wide.clip(0, 999) if mode is lax.GatherScatterMode.CLIP else wide[(wide >= 0) & (wide < 1000)]
             wanted = start + 3 * np.bincount(kept, minlength=1000).astype(dtype)
@@ -218,15 +231,18 @@ def test_one_number_added_to_many_elements(count, dtype, index):
 def test_other_updates_and_longer_vectors_are_scattered_by_xla():
     numbers, places = lax.ScatterDimensionNumbers((), (0,), (0,)), np.zeros((1 << 14, 1), np.int32)
     for x, updates in ((np.zeros(9, np.float32), np.ones(1 << 14, np.float32)), (np.zeros(1 << 15, np.float32), None)):
+
         def add(x, i):
             return lax.scatter_add(x, i, lax.full((1 << 14,), 1, np.float32) if updates is None else updates, numbers)
+
         assert "stablehlo.scatter" in gradix.jit(add).lower(x, places).as_text()
 
 
 def test_scatter_apply_repeats():
     numbers, indices = SCATTER((), (0,), (0,)), np.array([[1], [3], [1], [9]], np.int32)
-    got = both_ways(lambda x: lax.scatter_apply(x, indices, lambda v: v * 2, numbers, update_shape=(4,)),
-                    np.ones(4, np.float32))
+    got = both_ways(
+        lambda x: lax.scatter_apply(x, indices, lambda v: v * 2, numbers, update_shape=(4,)), np.ones(4, np.float32)
+    )
     assert got.tolist() == [1, 4, 1, 2]
 
 
@@ -248,29 +264,35 @@ def test_default_fill(dtype, fill):
     np.testing.assert_array_equal(got, np.array([fill], dtype))
 
 
-@pytest.mark.parametrize("call, error", [
-    (lambda: lax.reshape(X, (7,)), TypeError),
-    (lambda: lax.squeeze(X, (0,)), ValueError),
-    (lambda: lax.expand_dims(X, (0, 0)), ValueError),
-    (lambda: lax.slice(X, (0, 0, 0), (6, 4, 3)), TypeError),
-    (lambda: lax.index_in_dim(X, 5), IndexError),
-    (lambda: lax.concatenate([], 0), ValueError),
-    (lambda: lax.concatenate([X, X.astype(np.int32)], 0), TypeError),
-    (lambda: lax.split(X, (1, 1)), ValueError),
-    (lambda: lax.pad(X, 0, [(0, 0, 0)] * 3), TypeError),
-    (lambda: lax.select(X > 0, X, np.float32(0)), TypeError),
-    (lambda: lax.select(X, X, X), TypeError),
-    (lambda: lax.clamp(0, X, 1), TypeError),
-    (lambda: lax.full((2,), np.ones(3)), TypeError),
-    (lambda: lax.iota("bool", 3), TypeError),
-    (lambda: lax.dynamic_slice(X, (0, 0), (1, 1, 1)), ValueError),
-    (lambda: lax.dynamic_slice(X, (0, 0, 0), (9, 1, 1)), TypeError),
-    (lambda: lax.gather(X, np.zeros((2, 1), np.float32), GATHER((1, 2), (0,), (0,)), (1, 4, 3)), ValueError),
-    (lambda: lax.gather(X, np.zeros((2, 1), np.int32), GATHER((1, 2), (0,), (0,)), (2, 4, 3)), TypeError),
-    (lambda: lax.gather(X, np.zeros((2, 1), np.int32), GATHER((1, 2), (0,), (0,)), (1, 4, 3), mode="wrap"), ValueError),
-    (lambda: lax.scatter(X, np.zeros((2, 1), np.int32), X[:1], SCATTER((1, 2), (0,), (0,))), TypeError),
-    (lambda: gradix.jit(lambda n: lax.full((n,), 0))(3), TypeError),
-])
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        (lambda: lax.reshape(X, (7,)), TypeError),
+        (lambda: lax.squeeze(X, (0,)), ValueError),
+        (lambda: lax.expand_dims(X, (0, 0)), ValueError),
+        (lambda: lax.slice(X, (0, 0, 0), (6, 4, 3)), TypeError),
+        (lambda: lax.index_in_dim(X, 5), IndexError),
+        (lambda: lax.concatenate([], 0), ValueError),
+        (lambda: lax.concatenate([X, X.astype(np.int32)], 0), TypeError),
+        (lambda: lax.split(X, (1, 1)), ValueError),
+        (lambda: lax.pad(X, 0, [(0, 0, 0)] * 3), TypeError),
+        (lambda: lax.select(X > 0, X, np.float32(0)), TypeError),
+        (lambda: lax.select(X, X, X), TypeError),
+        (lambda: lax.clamp(0, X, 1), TypeError),
+        (lambda: lax.full((2,), np.ones(3)), TypeError),
+        (lambda: lax.iota("bool", 3), TypeError),
+        (lambda: lax.dynamic_slice(X, (0, 0), (1, 1, 1)), ValueError),
+        (lambda: lax.dynamic_slice(X, (0, 0, 0), (9, 1, 1)), TypeError),
+        (lambda: lax.gather(X, np.zeros((2, 1), np.float32), GATHER((1, 2), (0,), (0,)), (1, 4, 3)), ValueError),
+        (lambda: lax.gather(X, np.zeros((2, 1), np.int32), GATHER((1, 2), (0,), (0,)), (2, 4, 3)), TypeError),
+        (
+            lambda: lax.gather(X, np.zeros((2, 1), np.int32), GATHER((1, 2), (0,), (0,)), (1, 4, 3), mode="wrap"),
+            ValueError,
+        ),
+        (lambda: lax.scatter(X, np.zeros((2, 1), np.int32), X[:1], SCATTER((1, 2), (0,), (0,))), TypeError),
+        (lambda: gradix.jit(lambda n: lax.full((n,), 0))(3), TypeError),
+    ],
+)
 def test_mistakes_raise(call, error):
     with pytest.raises(error):
         call()

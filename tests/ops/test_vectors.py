@@ -1,4 +1,5 @@
 """Functions as formulas of float vectors, on arrays large enough to use them, against NumPy's in higher precision."""
+
 import math
 
 import ml_dtypes
@@ -16,11 +17,34 @@ from gradix._platforms.cpu.vectors.trigonometric import LIMITS
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.rewritten]
 RNG = np.random.default_rng(0)
 SPECIAL = [0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, np.inf, -np.inf, np.nan]
-NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"}
+NUMPY = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+}
 # the greatest error allowed, in units in the last place of the result: a fifth above what millions of points show with
 # and without contraction to one rounding
-ULPS = {"sin": 1.1, "cos": 1.1, "tan": 1.7, "asin": 1.45, "acos": 1.4, "atan": 1.45, "sinh": 2.0, "cosh": 1.8, "asinh": 1.75,
-        "acosh": 2.9, "atanh": 1.6, "exp2": 1.35, "expm1": 2.5, "log1p": 1.8, "cbrt": 1.05, "rsqrt": 1.75}
+ULPS = {
+    "sin": 1.1,
+    "cos": 1.1,
+    "tan": 1.7,
+    "asin": 1.45,
+    "acos": 1.4,
+    "atan": 1.45,
+    "sinh": 2.0,
+    "cosh": 1.8,
+    "asinh": 1.75,
+    "acosh": 2.9,
+    "atanh": 1.6,
+    "exp2": 1.35,
+    "expm1": 2.5,
+    "log1p": 1.8,
+    "cbrt": 1.05,
+    "rsqrt": 1.75,
+}
 ODD = ("sin", "tan", "asin", "atan", "sinh", "asinh", "atanh", "expm1", "log1p", "cbrt")
 DTYPES = ["float32", "float64"]
 
@@ -35,9 +59,13 @@ def arguments(dtype, name=""):
     """Numbers of every exponent, of common size, beside special points, and special values."""
     word = f"u{np.dtype(dtype).itemsize}"
     any_bits = RNG.integers(0, np.iinfo(word).max, 20_000, dtype=word, endpoint=True).view(dtype)
-    normal = np.finfo(dtype).tiny <= abs(any_bits)                        # denormal operands are taken for zero
-    near = np.concatenate([v + np.arange(-20, 20) * np.finfo(dtype).eps for v in (1, -1, 0.5, -0.5, np.pi / 2, np.pi, np.log(2))])
-    common = np.concatenate([RNG.uniform(-1, 1, 20_000), RNG.standard_normal(20_000) * 3, RNG.uniform(-100, 100, 20_000)])
+    normal = np.finfo(dtype).tiny <= abs(any_bits)  # denormal operands are taken for zero
+    near = np.concatenate(
+        [v + np.arange(-20, 20) * np.finfo(dtype).eps for v in (1, -1, 0.5, -0.5, np.pi / 2, np.pi, np.log(2))]
+    )
+    common = np.concatenate(
+        [RNG.uniform(-1, 1, 20_000), RNG.standard_normal(20_000) * 3, RNG.uniform(-100, 100, 20_000)]
+    )
     x = np.concatenate([any_bits[normal], near.astype(dtype), common.astype(dtype), np.array(SPECIAL, dtype)])
     return x[~(abs(x) > LIMITS[np.dtype(dtype)])] if name in ("sin", "cos", "tan") else x
 
@@ -73,7 +101,9 @@ def test_logarithms_in_double_precision():
         assert_ulps(gradix.jit(lax.log)(x), np.log(x.astype("longdouble")), 1.25)
 
 
-@pytest.mark.parametrize("name, reference, ulps", [("erfc", scipy.special.erfc, 3.5), ("lgamma", scipy.special.gammaln, 1.5)])
+@pytest.mark.parametrize(
+    "name, reference, ulps", [("erfc", scipy.special.erfc, 3.5), ("lgamma", scipy.special.gammaln, 1.5)]
+)
 def test_special_functions(name, reference, ulps):
     x = np.concatenate([arguments("float32"), RNG.uniform(0, 3, 20_000).astype("float32")])
     found, wanted = np.asarray(gradix.jit(getattr(lax, name))(x)), reference(x.astype("float64"))
@@ -83,7 +113,9 @@ def test_special_functions(name, reference, ulps):
 
 def test_the_error_function_in_double_precision():
     """Against math.erf, whose own error is below one unit in the last place."""
-    x = np.concatenate([RNG.uniform(-6, 6, 3000), RNG.standard_normal(1000) * 1e-3, 0.75 + np.arange(-9, 9) * 1e-16, SPECIAL])
+    x = np.concatenate(
+        [RNG.uniform(-6, 6, 3000), RNG.standard_normal(1000) * 1e-3, 0.75 + np.arange(-9, 9) * 1e-16, SPECIAL]
+    )
     wanted = np.array([math.erf(v) for v in x])
     with gradix.enable_x64(True):
         found = np.asarray(gradix.jit(lax.erf)(x))
@@ -94,7 +126,9 @@ def test_the_error_function_in_double_precision():
 def test_the_inverse_error_function_in_double_precision():
     """Against SciPy's, which is right to about two units in the last place; up to the last number before 1."""
     near = 1 - np.exp2(-RNG.uniform(1, 53, 3000))
-    x = np.concatenate([RNG.uniform(-1, 1, 3000), near, -near, RNG.standard_normal(1000) * 1e-5, [1 - 2.0**-53, 1e-300], SPECIAL])
+    x = np.concatenate(
+        [RNG.uniform(-1, 1, 3000), near, -near, RNG.standard_normal(1000) * 1e-5, [1 - 2.0**-53, 1e-300], SPECIAL]
+    )
     with gradix.enable_x64(True):
         found = np.asarray(gradix.jit(lax.erf_inv)(x))
     assert_ulps(found, scipy.special.erfinv(x), 7)
@@ -113,7 +147,7 @@ def test_reductions_are_right_beside_multiples_of_half_pi(name, dtype):
         found = gradix.jit(getattr(lax, name))(x)
     if dtype == "float32":
         assert_ulps(found, exact(name, x), ULPS[name])
-    else:                                                   # a long double's own reduction need not be that exact
+    else:  # a long double's own reduction need not be that exact
         np.testing.assert_allclose(found, getattr(np, name)(x), rtol=7e-16)
 
 
@@ -157,7 +191,7 @@ def test_the_pieces_of_half_pi_are_short(dtype):
         digits = f"{int(abs(piece) * 2**140):b}".rstrip("0")
         assert len(digits) + int(np.ceil(np.log2(k))) <= fraction + 1
     assert sum(HALF_PI[fraction]) == pytest.approx(np.pi / 2, rel=1e-15)
-    assert all(piece % 2.0**-(fraction + 1) == 0 for piece in pieces[:-2])
+    assert all(piece % 2.0 ** -(fraction + 1) == 0 for piece in pieces[:-2])
     assert 0 < abs(last) < abs(pieces[-1])
 
 
@@ -166,9 +200,13 @@ def test_angles(dtype):
     x, y = [v.reshape(-1) for v in np.meshgrid(*[np.array(SPECIAL, dtype)] * 2)]
     with gradix.enable_x64(True):
         atan2 = gradix.jit(lax.atan2)
-        found = np.asarray(atan2(np.tile(y, 30), np.tile(x, 30)))[:y.size]
-        y2, x2 = [RNG.permutation(np.concatenate([RNG.standard_normal(40_000), np.exp(RNG.uniform(-60, 60, 20_000))])).astype(dtype)
-                  for _ in range(2)]
+        found = np.asarray(atan2(np.tile(y, 30), np.tile(x, 30)))[: y.size]
+        y2, x2 = [
+            RNG.permutation(np.concatenate([RNG.standard_normal(40_000), np.exp(RNG.uniform(-60, 60, 20_000))])).astype(
+                dtype
+            )
+            for _ in range(2)
+        ]
         assert_ulps(atan2(y2, x2), exact("arctan2", y2, x2), 1.6)
     np.testing.assert_allclose(found, np.arctan2(y, x), rtol=4 * np.finfo(dtype).eps)
     known = ~np.isnan(found)
@@ -194,12 +232,16 @@ def test_powers():
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", ["sin", "tan", "asin", "cbrt", "exp", "expm1", "log", "acosh", "sqrt", "rsqrt"])
 def test_half_precisions_are_rounded_once(name, dtype):
-    x = np.concatenate([RNG.uniform(0.01, 3, 5000), RNG.uniform(1e3, 6e4, 500) if name in ("sin", "tan", "log") else []]).astype(dtype)
+    x = np.concatenate(
+        [RNG.uniform(0.01, 3, 5000), RNG.uniform(1e3, 6e4, 500) if name in ("sin", "tan", "log") else []]
+    ).astype(dtype)
     wanted = exact(name, x.astype("float32")).astype(dtype)
     found = np.asarray(gradix.jit(getattr(lax, name))(x))
     assert found.dtype == wanted.dtype
     with np.errstate(invalid="ignore"):
-        np.testing.assert_allclose(found.astype("float64"), wanted.astype("float64"), rtol=float(ml_dtypes.finfo(dtype).eps))
+        np.testing.assert_allclose(
+            found.astype("float64"), wanted.astype("float64"), rtol=float(ml_dtypes.finfo(dtype).eps)
+        )
 
 
 @pytest.mark.parametrize("name", ULPS)
@@ -208,4 +250,4 @@ def test_the_host_agrees(name):
     compiled = np.asarray(gradix.jit(getattr(lax, name))(x))
     with config.Setting("gradix_eager", "")("host"):
         host = np.asarray(getattr(lax, name)(jnp.asarray(x)))
-    np.testing.assert_array_max_ulp(compiled, host, 8)                      # NumPy's own vectors may be off by 4
+    np.testing.assert_array_max_ulp(compiled, host, 8)  # NumPy's own vectors may be off by 4

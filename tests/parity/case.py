@@ -71,7 +71,7 @@ def np_dtype(name):
     return np.dtype(EXTRA_DTYPES.get(name, name))
 
 
-_RNG = np.random.RandomState(0)         # to seed it anew takes a hundredth of the time of making another
+_RNG = np.random.RandomState(0)  # to seed it anew takes a hundredth of the time of making another
 
 
 def sample(dtype, shape, seed=0, low=-3.0, high=3.0):

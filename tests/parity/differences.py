@@ -14,9 +14,7 @@ def _both(reasons):
 
 
 DIFFERENT = {
-    "lax_ops": {
-        "lax.cumlogsumexp(i32": "JAX fails by accident, converting an infinity; a TypeError names the dtype",
-    },
+    "lax_ops": {"lax.cumlogsumexp(i32": "JAX fails by accident, converting an infinity; a TypeError names the dtype"},
     "autodiff": {"where nan": "what is not selected has no derivative here, and NaN is none"},
     "indexing": {
         "jit mask v[mv]": "values may decide a size in a compiled function",
@@ -25,9 +23,7 @@ DIFFERENT = {
         "jit mask m[m > 0]": "as above",
         "jit mask jnp.where(mv)": "as above",
     },
-    "vmapping": {
-        "boolean mask mapped": "rows of different lengths are a Ragged",
-    },
+    "vmapping": {"boolean mask mapped": "rows of different lengths are a Ragged"},
     "corners": {
         "slopes of float_power at 0.0, 0.0": "0 · 0 ** -1 is NaN in JAX's float_power and 0 in its power, as here",
         "slopes of float_power at nan, 0.0": "as above: a power of 0 is constant",

@@ -1,4 +1,5 @@
 """The scopes in the names of compiled operations are the reference's: transformations x named scopes x control flow."""
+
 import re
 
 import pytest
@@ -30,6 +31,7 @@ def programs(lib) -> dict:
         def body(c, t):
             with scope("step"):
                 return jnp.sin(c) * t, c
+
         return lax.scan(body, x.sum(), x)[1]
 
     def scan_within(x):
@@ -43,6 +45,7 @@ def programs(lib) -> dict:
         def body(i, c):
             with scope("it"):
                 return c * jnp.cos(c)
+
         return lax.fori_loop(0, 3, body, x)
 
     def cond(x):
@@ -52,6 +55,7 @@ def programs(lib) -> dict:
         def yes(v):
             with scope("yes"):
                 return jnp.cos(v)
+
         with scope("branching"):
             return lax.cond(x.sum() > 0, yes, lambda v: v * 3, x)
 
@@ -62,6 +66,7 @@ def programs(lib) -> dict:
         @lib.jit
         def g(v):
             return jnp.tanh(v) * v
+
         return g(x) + 1
 
     def named(x):
@@ -71,6 +76,7 @@ def programs(lib) -> dict:
         def g(v):
             with scope("block"):
                 return jnp.sin(jnp.cos(v))
+
         return lib.checkpoint(g)(x)
 
     def custom_jvp(x):
@@ -89,22 +95,46 @@ def programs(lib) -> dict:
     def branches_in_loop(x):
         return lax.scan(lambda c, _: (lax.cond(c.sum() > 0, jnp.sin, jnp.cos, c), None), x, None, length=2)[0]
 
-    return {f.__name__: f for f in (plain, scoped, scan, scan_of_rows, scan_within, while_loop, fori, cond, cond_within, switch,
-                                    jitted, named, checkpoint, custom_jvp, custom_vjp, mapped, branches_in_loop)}
+    return {
+        f.__name__: f
+        for f in (
+            plain,
+            scoped,
+            scan,
+            scan_of_rows,
+            scan_within,
+            while_loop,
+            fori,
+            cond,
+            cond_within,
+            switch,
+            jitted,
+            named,
+            checkpoint,
+            custom_jvp,
+            custom_vjp,
+            mapped,
+            branches_in_loop,
+        )
+    }
 
 
 def transformed(lib, how: str, f):
     """The function, transformed, and arguments for it."""
     x = lib.numpy.arange(1.0, 4.0)
+
     def loss(x):
         return f(x).sum()
-    return {"itself": lambda: (f, (x,)),
-            "grad": lambda: (lib.grad(loss), (x,)),
-            "value_and_grad": lambda: (lib.value_and_grad(loss), (x,)),
-            "jvp": lambda: (lambda x, t: lib.jvp(f, (x,), (t,)), (x, x)),
-            "vjp": lambda: (lambda x, ct: lib.vjp(f, x)[1](ct), (x, x)),
-            "vmap": lambda: (lib.vmap(f), (lib.numpy.stack([x, x]),)),
-            "vmap of grad": lambda: (lib.vmap(lib.grad(loss)), (lib.numpy.stack([x, x]),))}[how]()
+
+    return {
+        "itself": lambda: (f, (x,)),
+        "grad": lambda: (lib.grad(loss), (x,)),
+        "value_and_grad": lambda: (lib.value_and_grad(loss), (x,)),
+        "jvp": lambda: (lambda x, t: lib.jvp(f, (x,), (t,)), (x, x)),
+        "vjp": lambda: (lambda x, ct: lib.vjp(f, x)[1](ct), (x, x)),
+        "vmap": lambda: (lib.vmap(f), (lib.numpy.stack([x, x]),)),
+        "vmap of grad": lambda: (lib.vmap(lib.grad(loss)), (lib.numpy.stack([x, x]),)),
+    }[how]()
 
 
 def scopes(lib, how: str, name: str) -> set:
@@ -113,6 +143,7 @@ def scopes(lib, how: str, name: str) -> set:
 
     def f(*args):
         return inner(*args)
+
     f.__name__ = name
     text = lib.jit(f).lower(*args).compile().as_text()
     found = set()
@@ -122,7 +153,7 @@ def scopes(lib, how: str, name: str) -> set:
         n = re.sub(r"/jit\(dynamic_\w+\)", "", re.sub(r"/closed_call(?=/)", "", n))
         if not n.endswith(("/closed_call", "/while/body", "/while/cond", "/while/while", "/checkpoint")):
             found.add(n.rpartition("/")[0])
-    return found - {f"jit({name})", ""}            # where a bare operation of the outermost function may be fused away
+    return found - {f"jit({name})", ""}  # where a bare operation of the outermost function may be fused away
 
 
 HOW = ("itself", "grad", "value_and_grad", "jvp", "vjp", "vmap", "vmap of grad")
@@ -130,15 +161,22 @@ BACKWARD = {"grad", "value_and_grad", "vjp", "vmap of grad"}
 # Rules of the user's and blocks that are computed again are traced by the reference within a second jvp (and vmap), which its
 # names tell: transpose(jvp(jvp())); here they are traced once.
 NESTED = {"checkpoint", "custom_jvp", "custom_vjp"}
-ALL = [(how, name) for how in HOW for name in programs(gradix) if (name != "while_loop" or how not in BACKWARD)
-       and (how, name) != ("jvp", "custom_vjp")]             # the reference refuses these
+ALL = [
+    (how, name)
+    for how in HOW
+    for name in programs(gradix)
+    if (name != "while_loop" or how not in BACKWARD) and (how, name) != ("jvp", "custom_vjp")
+]  # the reference refuses these
 
 
 def once(scope: str) -> str:
     """A scope without the repetitions of a transformation within itself."""
     before = None
     while scope != before:
-        before, scope = scope, re.sub(r"(transpose|jvp)\((?:vmap\()?jvp\((?:vmap\()?(?:jvp\()?\)+(?=/|$)", r"\1()", scope)
+        before, scope = (
+            scope,
+            re.sub(r"(transpose|jvp)\((?:vmap\()?jvp\((?:vmap\()?(?:jvp\()?\)+(?=/|$)", r"\1()", scope),
+        )
     return re.sub(r"\(+\)+", "()", scope)
 
 
@@ -157,8 +195,10 @@ def check(how, name):
     # JAX 0.12 names a function of its own inside of loops.
     ours, theirs = scopes(gradix, how, name), {s.replace("/eval_jaxpr", "") for s in scopes(jax, how, name)}
     if name in NESTED and how in BACKWARD:
-        ours, theirs = ({once(s) for s in found} - {f"jit({name})/transpose()", f"jit({name})/vmap(transpose()"}
-                        for found in (ours, theirs))         # a bare operation there may be fused away
+        ours, theirs = (
+            {once(s) for s in found} - {f"jit({name})/transpose()", f"jit({name})/vmap(transpose()"}
+            for found in (ours, theirs)
+        )  # a bare operation there may be fused away
     assert ours == theirs
 
 

@@ -19,7 +19,9 @@ def ns():
     return target()
 
 
-@pytest.mark.parametrize("group,number", [pytest.param(*part, marks=[pytest.mark.slow] * (part in LONG)) for part in chunks()])
+@pytest.mark.parametrize(
+    "group,number", [pytest.param(*part, marks=[pytest.mark.slow] * (part in LONG)) for part in chunks()]
+)
 def test_same_as_recorded(ns, group, number):
     check_chunk(ns, group, number)
 

@@ -2,6 +2,7 @@
 
 The same programs give the same results without it.
 """
+
 import numpy as np
 import pytest
 
@@ -10,7 +11,7 @@ from benchmarks import rewrites
 
 pytestmark = pytest.mark.rewritten
 
-ONE_CORE = {"divided_convolutions"}     # asks for several cores
+ONE_CORE = {"divided_convolutions"}  # asks for several cores
 
 
 @pytest.mark.parametrize("name", rewrites.names())

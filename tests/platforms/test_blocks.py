@@ -12,10 +12,31 @@ from gradix import lax
 from gradix._platforms.cpu import blocks, sums
 from gradix.experimental import enable_x64
 
-SHAPES = [((5000,), (0,)), ((4099,), (0,)), ((70001,), (0,)), ((1_000_003,), (0,)), ((73, 1021), (1,)), ((1021, 73), (0,)),
-          ((300, 17), (0,)), ((17, 300), (0,)), ((300, 17), (1,)), ((2000, 3), (0,)), ((3, 2000, 2), (1,)), ((12, 31, 19), (0, 2)),
-          ((12, 31, 19), (1, 2)), ((12, 31, 19), (0, 1)), ((12, 31, 19), (1,)), ((12, 31, 19), (0, 1, 2)), ((5, 1, 1000), (0, 1)),
-          ((64, 64), (1,)), ((4097, 1), (0,)), ((1, 4097), (0,)), ((8, 9, 10, 11), (0, 2)), ((2, 5000), (0,)), ((5000, 2), (1,))]
+SHAPES = [
+    ((5000,), (0,)),
+    ((4099,), (0,)),
+    ((70001,), (0,)),
+    ((1_000_003,), (0,)),
+    ((73, 1021), (1,)),
+    ((1021, 73), (0,)),
+    ((300, 17), (0,)),
+    ((17, 300), (0,)),
+    ((300, 17), (1,)),
+    ((2000, 3), (0,)),
+    ((3, 2000, 2), (1,)),
+    ((12, 31, 19), (0, 2)),
+    ((12, 31, 19), (1, 2)),
+    ((12, 31, 19), (0, 1)),
+    ((12, 31, 19), (1,)),
+    ((12, 31, 19), (0, 1, 2)),
+    ((5, 1, 1000), (0, 1)),
+    ((64, 64), (1,)),
+    ((4097, 1), (0,)),
+    ((1, 4097), (0,)),
+    ((8, 9, 10, 11), (0, 2)),
+    ((2, 5000), (0,)),
+    ((5000, 2), (1,)),
+]
 
 
 def values(shape, dtype):
@@ -36,7 +57,9 @@ def compiled(name, axes):
 
 def check(name, x, axes):
     got = compiled(name, axes)(jnp.asarray(x))
-    ufunc = {"max": np.maximum, "min": np.minimum, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor}[name]
+    ufunc = {"max": np.maximum, "min": np.minimum, "or": np.bitwise_or, "and": np.bitwise_and, "xor": np.bitwise_xor}[
+        name
+    ]
     np.testing.assert_array_equal(np.asarray(got), ufunc.reduce(x, axis=axes))
     assert got.dtype == x.dtype
 
@@ -59,8 +82,23 @@ def test_extrema_of_integers(shape, axes):
         check(name, values(shape, "int32"), axes)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float64",
-                                   ml_dtypes.bfloat16], ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "float16",
+        "float64",
+        ml_dtypes.bfloat16,
+    ],
+    ids=lambda d: np.dtype(d).name,
+)
 def test_extrema_of_every_dtype(dtype):
     with enable_x64():
         for shape, axes in SHAPES[4:6] + SHAPES[11:12]:
@@ -80,7 +118,9 @@ def test_truths_and_bits(name, dtype):
         check(name, np.zeros(shape, dtype), axes)
 
 
-@pytest.mark.parametrize("shape, axis", [((5001,), 0), ((73, 1021), 1), ((1021, 73), 0), ((300, 17), 1), ((12, 31, 19), 1)])
+@pytest.mark.parametrize(
+    "shape, axis", [((5001,), 0), ((73, 1021), 1), ((1021, 73), 0), ((300, 17), 1), ((12, 31, 19), 1)]
+)
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_the_place_is_that_of_the_first_extremum_or_nan(name, shape, axis):
     for dtype in ("float32", "int32", "bool"):
@@ -124,7 +164,7 @@ def test_sums_give_each_element_once(shape, axes, small_arrays_too):
         out = x.dtype if x.dtype.itemsize > 1 else "int32"
         found = gradix.jit(lambda x, out=out: jnp.sum(x, axes, dtype=out))(x)
         np.testing.assert_array_equal(found, x.sum(axes, dtype=out))
-    half = (whole % 9 - 4).astype("float16")                                # float32 holds such sums exactly
+    half = (whole % 9 - 4).astype("float16")  # float32 holds such sums exactly
     found = gradix.jit(lambda x: jnp.sum(x, axes))(half)
     assert found.dtype == np.float16
     np.testing.assert_array_equal(found, half.sum(axes, dtype="float64").astype("float16"))
@@ -135,7 +175,7 @@ def test_sums_give_each_element_once(shape, axes, small_arrays_too):
 def test_products_give_each_element_once(shape, axes, small_arrays_too):
     whole = values(shape, "int32")
     factors = np.where(whole % 50 == 3, 2.0, np.where(whole % 50 == 7, 0.5, np.where(whole % 2, 1.0, -1.0)))
-    for dtype in ("float32", "float16", ml_dtypes.bfloat16):                # powers of two, of which few are not one
+    for dtype in ("float32", "float16", ml_dtypes.bfloat16):  # powers of two, of which few are not one
         x = factors.astype(dtype)
         found, wanted = np.asarray(gradix.jit(lambda x: jnp.prod(x, axes))(x)), factors.prod(axes)
         assert found.dtype == dtype
@@ -149,7 +189,7 @@ def test_sums_and_products_of_what_is_not_finite(small_arrays_too):
     sums, products = gradix.jit(lambda x: jnp.sum(x, axis=1)), gradix.jit(lambda x: jnp.prod(x, axis=1))
     x = np.ones((6, 1021), "float16")
     x[0, 3], x[1, 1020], x[2, [0, 500]], x[3, 77], x[4] = np.nan, np.inf, (np.inf, -np.inf), -np.inf, 100
-    wanted = np.array([np.nan, np.inf, np.nan, -np.inf, np.inf, 1021], "float16")       # of 100: more than float16 holds
+    wanted = np.array([np.nan, np.inf, np.nan, -np.inf, np.inf, 1021], "float16")  # of 100: more than float16 holds
     np.testing.assert_array_equal(sums(x), wanted)
     x[4], x[5, 9] = 1, 0
     for dtype in ("float16", "float32"):
@@ -164,7 +204,7 @@ def test_sums_and_products_under_every_transformation(small_arrays_too):
         np.testing.assert_array_equal(mapped(x), getattr(x, name)(2, dtype="int32"))
     half = (x % 9 - 4).astype("float16")
     np.testing.assert_array_equal(gradix.jit(gradix.grad(lambda a: jnp.sum(a)))(half), np.ones_like(half))
-    single = (1 + np.random.default_rng(1).standard_normal((2, 5000)) * 1e-2)
+    single = 1 + np.random.default_rng(1).standard_normal((2, 5000)) * 1e-2
     slope = gradix.jit(gradix.grad(lambda a: jnp.prod(a, axis=1).sum()))(single.astype("float32"))
     np.testing.assert_allclose(slope, single.prod(1, keepdims=True) / single, rtol=1e-4)
     counted = gradix.jit(lambda a: lax.fori_loop(0, 3, lambda i, n: n + jnp.sum(a > n, dtype="int32"), 0))

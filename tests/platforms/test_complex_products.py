@@ -1,4 +1,5 @@
 """Compiled products of complex matrices as products of their parts, in every arrangement of operands."""
+
 import numpy as np
 import pytest
 
@@ -35,13 +36,23 @@ def test_products_of_matrices_and_their_transposes(left, right, dtype):
     np.testing.assert_array_equal(found, turn[left](x) @ turn[right](y))
 
 
-@pytest.mark.parametrize("subscripts, first, second", [
-    ("bij,bjk->bik", (3, 4, 5), (3, 5, 6)), ("bji,bkj->bik", (3, 5, 4), (3, 6, 5)), ("aij,jb->iab", (2, 3, 4), (4, 5)),
-    ("ijkl,klmn->ijmn", (2, 3, 4, 5), (4, 5, 3, 2)), ("ij,j->i", (9, 8), (8,)), ("ij,jk->ik", (5, 0), (0, 4)),
-    ("ij,jk->ik", (1, 7), (7, 1))])
+@pytest.mark.parametrize(
+    "subscripts, first, second",
+    [
+        ("bij,bjk->bik", (3, 4, 5), (3, 5, 6)),
+        ("bji,bkj->bik", (3, 5, 4), (3, 6, 5)),
+        ("aij,jb->iab", (2, 3, 4), (4, 5)),
+        ("ijkl,klmn->ijmn", (2, 3, 4, 5), (4, 5, 3, 2)),
+        ("ij,j->i", (9, 8), (8,)),
+        ("ij,jk->ik", (5, 0), (0, 4)),
+        ("ij,jk->ik", (1, 7), (7, 1)),
+    ],
+)
 def test_other_contractions(subscripts, first, second):
     x, y = whole(first), whole(second, seed=3)
-    np.testing.assert_array_equal(gradix.jit(lambda x, y: jnp.einsum(subscripts, x, y))(x, y), np.einsum(subscripts, x, y))
+    np.testing.assert_array_equal(
+        gradix.jit(lambda x, y: jnp.einsum(subscripts, x, y))(x, y), np.einsum(subscripts, x, y)
+    )
 
 
 def test_operands_of_two_dtypes_and_other_results():
@@ -77,4 +88,5 @@ def test_only_large_products_are_taken_apart(monkeypatch):
     def dots(n):
         aval = gradix.ShapeDtypeStruct((n, n), "complex64")
         return gradix.jit(lambda x, y: x @ y).lower(aval, aval).as_text().count("stablehlo.dot_general")
+
     assert dots(100) == 1 and dots(512) == 4

@@ -2,6 +2,7 @@
 
 LLVM makes any number of the conversion to an integer inside XLA:CPU's exponential where it knows the operand to be NaN.
 """
+
 import subprocess
 import sys
 
@@ -22,8 +23,11 @@ CAPTURED = np.float32(NAN)
 def elementwise() -> dict:
     """The functions of lax for elementwise operations that take floats."""
     named = {name.removesuffix("_p"): getattr(lax, name) for name in dir(lax) if name.endswith("_p")}
-    return {name: getattr(lax, name) for name, p in named.items()
-            if isinstance(p, Elementwise) and p.accepts & FLOAT and hasattr(lax, name)}
+    return {
+        name: getattr(lax, name)
+        for name, p in named.items()
+        if isinstance(p, Elementwise) and p.accepts & FLOAT and hasattr(lax, name)
+    }
 
 
 # How a program comes by NaN, given a number.
@@ -44,11 +48,31 @@ SOURCES = {
     "of a branch": lambda x: lax.cond(x.ravel()[0] > 100, lambda: x, lambda: x * NAN),
 }
 FUNCTIONS = {
-    "exp": jnp.exp, "expm1": jnp.expm1, "sinh": jnp.sinh, "cosh": jnp.cosh, "sigmoid": nn.sigmoid, "softplus": nn.softplus, "exp2": jnp.exp2,
-    "softmax": nn.softmax, "log_softmax": nn.log_softmax, "logsumexp": nn.logsumexp, "silu": nn.silu, "elu": nn.elu, "selu": nn.selu,
-    "gelu": nn.gelu, "tanh": jnp.tanh, "erf": lax.erf, "erfc": lax.erfc, "erf_inv": lax.erf_inv, "lgamma": lax.lgamma, "digamma": lax.digamma,
-    "chain": lambda x: (2 * jnp.exp(-jnp.abs(x)) + 1).sum() * x, "power": lambda x: jnp.power(2., x), "logaddexp": lambda x: jnp.logaddexp(x, 1),
-    "cumlogsumexp": lambda x: lax.cumlogsumexp(x.ravel()), "of a vmap": lambda x: gradix.vmap(lambda y: jnp.exp(y) + 1)(x.ravel()),
+    "exp": jnp.exp,
+    "expm1": jnp.expm1,
+    "sinh": jnp.sinh,
+    "cosh": jnp.cosh,
+    "sigmoid": nn.sigmoid,
+    "softplus": nn.softplus,
+    "exp2": jnp.exp2,
+    "softmax": nn.softmax,
+    "log_softmax": nn.log_softmax,
+    "logsumexp": nn.logsumexp,
+    "silu": nn.silu,
+    "elu": nn.elu,
+    "selu": nn.selu,
+    "gelu": nn.gelu,
+    "tanh": jnp.tanh,
+    "erf": lax.erf,
+    "erfc": lax.erfc,
+    "erf_inv": lax.erf_inv,
+    "lgamma": lax.lgamma,
+    "digamma": lax.digamma,
+    "chain": lambda x: (2 * jnp.exp(-jnp.abs(x)) + 1).sum() * x,
+    "power": lambda x: jnp.power(2.0, x),
+    "logaddexp": lambda x: jnp.logaddexp(x, 1),
+    "cumlogsumexp": lambda x: lax.cumlogsumexp(x.ravel()),
+    "of a vmap": lambda x: gradix.vmap(lambda y: jnp.exp(y) + 1)(x.ravel()),
     "of a scan": lambda x: lax.scan(lambda c, y: (jnp.exp(c) + y, jnp.exp(y)), x.ravel()[0], x.ravel())[1],
     "gradient": lambda x: gradix.grad(lambda y: (nn.sigmoid(y) * nn.softplus(y)).sum())(x),
 }
@@ -70,7 +94,7 @@ def dtype(request):
 
 @pytest.mark.parametrize("size", [8, pytest.param(5000, marks=pytest.mark.slow)])
 def test_every_elementwise_operation_keeps_nan(dtype, size):
-    x = jnp.linspace(.1, .9, size).astype(dtype)
+    x = jnp.linspace(0.1, 0.9, size).astype(dtype)
     tried = 0
     for name, function in elementwise().items():
         for f in (lambda x: function(x * NAN), lambda x: function(x * NAN, x), lambda x: function(x, x * NAN)):
@@ -88,7 +112,7 @@ def test_every_elementwise_operation_keeps_nan(dtype, size):
 @pytest.mark.parametrize("source", SOURCES)
 def test_wherever_the_nan_comes_from(source, dtype):
     for shape in ((), (3, 4)):
-        x = jnp.full(shape, .5, dtype)
+        x = jnp.full(shape, 0.5, dtype)
         for f in (jnp.exp, nn.sigmoid, lambda x: nn.softmax(x.ravel())):
             same(lambda x: f(SOURCES[source](x)), x)
 
@@ -96,12 +120,14 @@ def test_wherever_the_nan_comes_from(source, dtype):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_whatever_is_computed_of_nan(name, dtype):
     for shape in ((2, 3), (70, 64))[: 1 if dtype == "float16" else 2]:
-        same(lambda x: FUNCTIONS[name](x * NAN), jnp.full(shape, .5, dtype))
+        same(lambda x: FUNCTIONS[name](x * NAN), jnp.full(shape, 0.5, dtype))
 
 
 def test_in_fresh_processes():
-    program = ("import numpy as np, gradix, gradix.numpy as jnp; "
-               "print(gradix.jit(lambda x: [f(x * np.nan) for f in (jnp.exp, jnp.sinh, jnp.cosh, gradix.nn.sigmoid)])(.5))")
+    program = (
+        "import numpy as np, gradix, gradix.numpy as jnp; "
+        "print(gradix.jit(lambda x: [f(x * np.nan) for f in (jnp.exp, jnp.sinh, jnp.cosh, gradix.nn.sigmoid)])(.5))"
+    )
     for _ in range(2):
         out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
         assert out.count("nan") == 4

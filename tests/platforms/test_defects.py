@@ -2,6 +2,7 @@
 
 A test of these that fails tells that this jaxlib has mended the defect: the rewrite can then go once no older one is supported.
 """
+
 import contextlib
 import os
 import subprocess
@@ -41,7 +42,10 @@ def ramp(size: int, at: int):
 
 
 def branches():
-    numbers = [complex(*pair) for pair in ((2, 0.0), (2, -0.0), (-2, 0.0), (-2, -0.0), (0.0, 2), (-0.0, 2), (0.0, -2), (-0.0, -2))]
+    numbers = [
+        complex(*pair)
+        for pair in ((2, 0.0), (2, -0.0), (-2, 0.0), (-2, -0.0), (0.0, 2), (-0.0, 2), (0.0, -2), (-0.0, -2))
+    ]
     return np.array(numbers, np.complex64)
 
 
@@ -49,8 +53,10 @@ def equal(found, wanted) -> bool:
     """Equal numbers, signs of zero included."""
     found, wanted = np.asarray(found), np.asarray(wanted)
     parts = [(found.real, wanted.real), (found.imag, wanted.imag)] if np.iscomplexobj(wanted) else [(found, wanted)]
-    return all(np.allclose(x, y, rtol=1e-6, atol=0, equal_nan=True) and np.array_equal(np.signbit(x), np.signbit(y))
-               for x, y in parts)
+    return all(
+        np.allclose(x, y, rtol=1e-6, atol=0, equal_nan=True) and np.array_equal(np.signbit(x), np.signbit(y))
+        for x, y in parts
+    )
 
 
 # Per rewrite: what is computed, of what, and what it is.
@@ -58,20 +64,39 @@ DEFECTS = {
     "extrema_keep_nan": [(lambda x: x.max(), ramp(5000, 1), NAN), (lambda x: x.min(), ramp(5000, 4999), NAN)],
     "half_extrema_keep_nan": [
         (lambda x: jnp.abs(x.max()), np.where(np.arange(5000) == 7, -NAN, 1).astype("float16"), NAN),
-        (lambda x: jnp.abs(x.min()), np.where(np.arange(5000) == 7, NAN, 1).astype("float16"), NAN)],
+        (lambda x: jnp.abs(x.min()), np.where(np.arange(5000) == 7, NAN, 1).astype("float16"), NAN),
+    ],
     "extrema_in_reductions_keep_nan": [
-        (lambda x: lax.reduce(x, np.float32(-INF), lambda a, b: lax.max(a, b) * 1, (0,)), ramp(5000, 7), NAN)],
-    "signs_on_branch_cuts": [(getattr(jnp, name), branches(), getattr(np, name)(branches()))
-                             for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")],
-    "exponentials_of_nan": [(lambda x, f=f: jnp.abs(f(x * NAN)), np.full(8, .5, np.float32), np.full(8, NAN))
-                            for f in (jnp.exp, jnp.sinh, jnp.cosh)],
-    "products_with_masks": [(lambda x: jnp.abs((x > 5) * x), np.float32([NAN, -INF, 1, 7]), np.float32([NAN, NAN, 0, 7]))],
+        (lambda x: lax.reduce(x, np.float32(-INF), lambda a, b: lax.max(a, b) * 1, (0,)), ramp(5000, 7), NAN)
+    ],
+    "signs_on_branch_cuts": [
+        (getattr(jnp, name), branches(), getattr(np, name)(branches()))
+        for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")
+    ],
+    "exponentials_of_nan": [
+        (lambda x, f=f: jnp.abs(f(x * NAN)), np.full(8, 0.5, np.float32), np.full(8, NAN))
+        for f in (jnp.exp, jnp.sinh, jnp.cosh)
+    ],
+    "products_with_masks": [
+        (lambda x: jnp.abs((x > 5) * x), np.float32([NAN, -INF, 1, 7]), np.float32([NAN, NAN, 0, 7]))
+    ],
     "signs_of_float8_nan": [
-        (lambda b: lax.bitcast_convert_type(-lax.bitcast_convert_type(b, "float8_e5m2"), "uint8"), np.uint8([126, 254, 60, 0, 252]),
-         np.uint8([254, 126, 188, 128, 124]))],
+        (
+            lambda b: lax.bitcast_convert_type(-lax.bitcast_convert_type(b, "float8_e5m2"), "uint8"),
+            np.uint8([126, 254, 60, 0, 252]),
+            np.uint8([254, 126, 188, 128, 124]),
+        )
+    ],
     "bits_of_narrow_integers": [
-        (lambda x: lax.population_count(x.astype("int4")).astype("int8"), np.int8([-8, -7, 3, 7]), np.int8([1, 2, 2, 3]))],
-    "cube_roots": [(lambda x: jnp.cbrt(x) - np.float32([419, 435, 838]), np.float32([419, 435, 838]) ** 3, np.zeros(3, np.float32))],
+        (
+            lambda x: lax.population_count(x.astype("int4")).astype("int8"),
+            np.int8([-8, -7, 3, 7]),
+            np.int8([1, 2, 2, 3]),
+        )
+    ],
+    "cube_roots": [
+        (lambda x: jnp.cbrt(x) - np.float32([419, 435, 838]), np.float32([419, 435, 838]) ** 3, np.zeros(3, np.float32))
+    ],
 }
 
 
@@ -92,7 +117,7 @@ def test_the_defect_is_there_and_mended(name):
 # Per rewrite: a program that ends the process without it.
 CRASHES = {
     "two_bits_as_bytes": "x = jnp.array([1, 0, -2]).astype('int2'); "
-                       "print(gradix.jit(lambda x: jnp.concatenate([x, x]))(x).astype(int).tolist() == [1, 0, -2] * 2)",
+    "print(gradix.jit(lambda x: jnp.concatenate([x, x]))(x).astype(int).tolist() == [1, 0, -2] * 2)"
 }
 
 
@@ -110,7 +135,7 @@ def test_the_process_lives(name):
 # Per rewrite: a program that some versions compile for hours without it.
 HANGS = {
     "keys_through_memory": "print(gradix.jit(gradix.vmap(lambda k: jnp.exp(random.uniform(random.split(random.fold_in(k, 1))[1]))))"
-                           "(random.split(random.key(0), 1600)).shape)",
+    "(random.split(random.key(0), 1600)).shape)"
 }
 
 
@@ -118,7 +143,9 @@ def ends(name: str, rewrites: str, seconds: float) -> bool:
     program = f"import gradix, gradix.numpy as jnp; from gradix import random; {HANGS[name]}"
     environment = {**os.environ, "GRADIX_REWRITES": rewrites, "GRADIX_CACHE": "off"}
     try:
-        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=seconds)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=seconds
+        )
     except subprocess.TimeoutExpired:
         return False
     return done.stdout == "(1600,)\n"
@@ -136,21 +163,42 @@ def test_compilation_does_not_end_without(name):
         pytest.skip("this jaxlib compiles it")
 
 
-BETWEEN_DEVICES = {"collective_extrema_keep_nan", "extrema_over_devices"}  # shown in tests/devices/eight/test_collectives.py
+BETWEEN_DEVICES = {
+    "collective_extrema_keep_nan",
+    "extrema_over_devices",
+}  # shown in tests/devices/eight/test_collectives.py
 
 
 def test_every_rewrite_for_correctness_has_a_defect():
-    assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS) | set(CRASHES) | set(HANGS) | BETWEEN_DEVICES
+    assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS) | set(CRASHES) | set(
+        HANGS
+    ) | BETWEEN_DEVICES
 
 
 # The smallest numbers of each type, halves and thirds of them, and all about them.
-SMALL = np.concatenate([[0.0, -0.0, 1e-30, -1e-30, INF, -INF, NAN],
-                        *[sign * 2.0 ** np.arange(-20, 18) * m for sign in (1, -1) for m in (1, 1.5, 1.0001, 0.9999, 1.25)]])
+SMALL = np.concatenate(
+    [
+        [0.0, -0.0, 1e-30, -1e-30, INF, -INF, NAN],
+        *[sign * 2.0 ** np.arange(-20, 18) * m for sign in (1, -1) for m in (1, 1.5, 1.0001, 0.9999, 1.25)],
+    ]
+)
 
 
 @pytest.mark.parametrize("source", ["float16", "bfloat16", "float32"])
-@pytest.mark.parametrize("target", ["float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e5m2",
-                                    "float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float4_e2m1fn"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "float8_e4m3fnuz",
+        "float8_e5m2fnuz",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "float8_e3m4",
+        "float8_e4m3",
+        "float8_e8m0fnu",
+        "float4_e2m1fn",
+    ],
+)
 def test_floats_of_few_bits_are_rounded_as_numpy_does(source, target):
     with np.errstate(all="ignore"):
         x = np.tile(SMALL.astype(source), 3)

@@ -1,4 +1,5 @@
 """A boolean times NaN or infinity is NaN where NumPy says so, compiled as well, though XLA makes a selection of it."""
+
 import numpy as np
 import pytest
 
@@ -9,9 +10,11 @@ X = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 2.5, -3.0], "float32")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-@pytest.mark.parametrize("product", [
-    lambda m, x: m * x, lambda m, x: x * m, lambda m, x: m.astype(x.dtype) * x, lambda m, x: m[:, None] * x[None, :]],
-    ids=["left", "right", "converted", "spread"])
+@pytest.mark.parametrize(
+    "product",
+    [lambda m, x: m * x, lambda m, x: x * m, lambda m, x: m.astype(x.dtype) * x, lambda m, x: m[:, None] * x[None, :]],
+    ids=["left", "right", "converted", "spread"],
+)
 def test_masks_keep_nan(product, dtype):
     x = jnp.array(X).astype(dtype)
     for mask in (np.zeros(7, bool), np.ones(7, bool), np.arange(7) % 2 == 0):

@@ -1,4 +1,5 @@
 """What is asked of XLA on CUDA and TPU: text that the CPU's XLA, which has the same operations, compiles to the same results."""
+
 import importlib.util
 import re
 from itertools import product
@@ -50,7 +51,10 @@ def test_triangular_solve(platform, left_side, transpose_a, conjugate_a):
     b = np.random.default_rng(2).standard_normal((5, 4, 3) if left_side else (5, 3, 4)).astype(np.complex64)
 
     def solve(a, b):
-        return lax.linalg.triangular_solve(a, b, left_side=left_side, lower=True, transpose_a=transpose_a, conjugate_a=conjugate_a)
+        return lax.linalg.triangular_solve(
+            a, b, left_side=left_side, lower=True, transpose_a=transpose_a, conjugate_a=conjugate_a
+        )
+
     text = text_for(platform, solve, a, b)
     assert "stablehlo.triangular_solve" in text and "lapack" not in text
     np.testing.assert_allclose(run_text(text, a, b), np.asarray(solve(a, b)), rtol=1e-4, atol=1e-5)
@@ -72,7 +76,11 @@ def test_orthogonal_factors_of_tpus(dtype):
     a = positive(dtype)[:, :, :3]
     for full in (False, True):
         text = text_for("tpu", lambda a, full=full: jnp.matmul(*lax.linalg.qr(a, full_matrices=full)), a)
-        assert "@Qr" in text.replace('"', "@") and "ProductOfElementaryHouseholderReflectors" in text and "lapack" not in text
+        assert (
+            "@Qr" in text.replace('"', "@")
+            and "ProductOfElementaryHouseholderReflectors" in text
+            and "lapack" not in text
+        )
         np.testing.assert_allclose(run_text(text, a), a, rtol=1e-4, atol=1e-4)
 
 
@@ -83,21 +91,30 @@ def test_eigenvectors_of_tpus(dtype):
     def back(a):
         v, w = lax.linalg.eigh(a)
         return (v * w[:, None].astype(v.dtype)) @ v.conj().swapaxes(-1, -2)
+
     text = text_for("tpu", back, a)
     assert "Eigh" in text and "lapack" not in text
     np.testing.assert_allclose(run_text(text, a), a, rtol=1e-3, atol=1e-3)
 
 
 SOLVED = {
-    "lu": lambda lax, x: lax.linalg.lu(x), "qr": lambda lax, x: lax.linalg.qr(x, full_matrices=False), "all of q": lambda lax, x: lax.linalg.qr(x),
+    "lu": lambda lax, x: lax.linalg.lu(x),
+    "qr": lambda lax, x: lax.linalg.qr(x, full_matrices=False),
+    "all of q": lambda lax, x: lax.linalg.qr(x),
     "eigh": lambda lax, x: lax.linalg.eigh(x[..., :3, :3], symmetrize_input=False),
     "upper eigh": lambda lax, x: lax.linalg.eigh(x[..., :3, :3], lower=False, symmetrize_input=False),
-    "svd": lambda lax, x: lax.linalg.svd(x, full_matrices=False), "all of svd": lambda lax, x: lax.linalg.svd(x),
-    "singular values": lambda lax, x: lax.linalg.svd(x, compute_uv=False), "product": lambda lax, x: lax.linalg.householder_product(x, x[..., 0, :3]),
+    "svd": lambda lax, x: lax.linalg.svd(x, full_matrices=False),
+    "all of svd": lambda lax, x: lax.linalg.svd(x),
+    "singular values": lambda lax, x: lax.linalg.svd(x, compute_uv=False),
+    "product": lambda lax, x: lax.linalg.householder_product(x, x[..., 0, :3]),
     "reflected": lambda lax, x: lax.linalg.ormqr(x, x[..., 0, :3], x[..., :2]),
-    "reflected on the right": lambda lax, x: lax.linalg.ormqr(x[..., :3, :3], x[..., 0, :3], x[..., :2, :3], left=False, transpose=True),
-    "tridiagonal": lambda lax, x: lax.linalg.tridiagonal(x[..., :3, :3]), "upper tridiagonal": lambda lax, x: lax.linalg.tridiagonal(x[..., :3, :3], lower=False),
-    "tridiagonal solve": lambda lax, x: lax.linalg.tridiagonal_solve(x[..., 0], x[..., 1], x[..., 2], x)}
+    "reflected on the right": lambda lax, x: lax.linalg.ormqr(
+        x[..., :3, :3], x[..., 0, :3], x[..., :2, :3], left=False, transpose=True
+    ),
+    "tridiagonal": lambda lax, x: lax.linalg.tridiagonal(x[..., :3, :3]),
+    "upper tridiagonal": lambda lax, x: lax.linalg.tridiagonal(x[..., :3, :3], lower=False),
+    "tridiagonal solve": lambda lax, x: lax.linalg.tridiagonal_solve(x[..., 0], x[..., 1], x[..., 2], x),
+}
 # by cuSPARSE and hipSPARSE, and of the solvers those that TPUs lack
 ONLY_GPUS = ("reflected", "reflected on the right", "tridiagonal", "upper tridiagonal", "tridiagonal solve")
 # those above 1024 are solved another way
@@ -108,7 +125,10 @@ CALL = re.compile(r"custom_call @(\w+).* : (\(tensor.*)")
 
 def calls(export, jit, lax, struct, name: str, platform: str, shape, dtype) -> list:
     """The functions of the runtime that a program calls: their names, types, layouts and configurations."""
-    unstable = [export.DisabledSafetyCheck.custom_call(f"{library}_{name}_ffi") for library, name in product(LIBRARIES, ("ormqr", "gtsv2"))]
+    unstable = [
+        export.DisabledSafetyCheck.custom_call(f"{library}_{name}_ffi")
+        for library, name in product(LIBRARIES, ("ormqr", "gtsv2"))
+    ]
     made = export.export(jit(lambda x: SOLVED[name](lax, x)), platforms=(platform,), disabled_checks=unstable)
     text = made(struct(shape, dtype)).mlir_module()
     found = []
@@ -129,6 +149,7 @@ def calls(export, jit, lax, struct, name: str, platform: str, shape, dtype) -> l
 def test_solvers_are_called_as_the_reference_implementation_calls_them(name, platform):
     import jax
     from jax import export as peer
+
     sizes = SHAPES if name in ("svd", "singular values") else ("small", "stacked")
     for shape in [SHAPES[s] for s in sizes]:
         for dtype in ("float32", "complex64") if shape[-1] < 9 else ("float32",):
@@ -160,10 +181,13 @@ def test_convolutions_of_gpus(dtype, preferred):
 
         def f(x, k):
             return lax.conv_general_dilated(x, k, (1, 2), "SAME", preferred_element_type=wider)
+
         text = text_for("cuda", f, x, k)
         assert not re.search(r"convolution\".*-> tensor<[x\d]*(complex|u?i)", text) and "convolution" in text
         out = gradix.eval_shape(f, x, k)
-        program = xla.compile(text, [jnp.asarray(a).aval for a in (x, k)], [make_aval(out.shape, out.dtype)], options=xla.options())
+        program = xla.compile(
+            text, [jnp.asarray(a).aval for a in (x, k)], [make_aval(out.shape, out.dtype)], options=xla.options()
+        )
         found = np.asarray(xla.get(program.run([xla.put(a, jnp.asarray(a).aval) for a in (x, k)])[0]))
         want = np.asarray(f(x, k))
     assert found.dtype == want.dtype
@@ -184,7 +208,12 @@ def numbers_of(kind, rng, shape):
 def test_short_products_of_narrow_integers_on_gpus(length, widens):
     x, y = np.full((2, length), 5, np.int8), np.full((length, 4), -7, np.int8)
     for preferred in (None, np.int32):
-        text = text_for("cuda", lambda x, y, p=preferred: lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=p), x, y)
+        text = text_for(
+            "cuda",
+            lambda x, y, p=preferred: lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=p),
+            x,
+            y,
+        )
         assert bool(re.search(r"dot_general.*tensor<2x\d+xi32>, tensor", text)) == widens
 
 
@@ -207,17 +236,33 @@ def test_the_host_of_a_gpu_gets_arrays_in_the_order_of_numpy():
     a = positive(np.float32)
     text = text_for("cuda", lambda a: jnp.linalg.inv(jnp.linalg.eig(a)[1]), a)
     line = next(line for line in text.splitlines() if "xla_ffi_python_gpu_callback" in line)
-    assert "operand_layouts = [dense<[2, 1, 0]>" in line and "result_layouts = [dense<[1, 0]> : tensor<2xindex>, dense<[2, 1, 0]>" in line
+    assert (
+        "operand_layouts = [dense<[2, 1, 0]>" in line
+        and "result_layouts = [dense<[1, 0]> : tensor<2xindex>, dense<[2, 1, 0]>" in line
+    )
 
 
 @pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
 def test_what_only_cpus_have_is_not_exported_for_others(platform):
     a = gradix.ShapeDtypeStruct((3, 3), "float32")
-    for f, what in ((jnp.linalg.eig, "eigenvectors"), (gradix.scipy.linalg.schur, "Schur"), (gradix.scipy.linalg.hessenberg, "Hessenberg"),
-                    (lambda a: gradix.scipy.linalg.qr(a, pivoting=True), "with pivots")):
+    for f, what in (
+        (jnp.linalg.eig, "eigenvectors"),
+        (gradix.scipy.linalg.schur, "Schur"),
+        (gradix.scipy.linalg.hessenberg, "Hessenberg"),
+        (lambda a: gradix.scipy.linalg.qr(a, pivoting=True), "with pivots"),
+    ):
         for platforms in ((platform,), ("cpu", platform)):
-            with pytest.raises(NotImplementedError, match=f"cannot be exported for the platform '{platform}': it computes .*{what}.*platform_dependent"):
+            with pytest.raises(
+                NotImplementedError,
+                match=f"cannot be exported for the platform '{platform}': it computes .*{what}.*platform_dependent",
+            ):
                 export.export(gradix.jit(f), platforms=platforms)(a)
-        chosen = gradix.jit(lambda a, f=f: lax.platform_dependent(a, cpu=lambda a: gradix.tree.leaves(f(a))[0].real, default=lambda a: a[:, 0] if what == "eigenvectors" else a))
+        chosen = gradix.jit(
+            lambda a, f=f: lax.platform_dependent(
+                a,
+                cpu=lambda a: gradix.tree.leaves(f(a))[0].real,
+                default=lambda a: a[:, 0] if what == "eigenvectors" else a,
+            )
+        )
         e = export.export(chosen, platforms=("cpu", platform))(a)
         assert e.platforms == ("cpu", platform) and "lapack" in e.mlir_module()

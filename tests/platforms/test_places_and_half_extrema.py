@@ -1,4 +1,5 @@
 """Places of extrema in large arrays, found by rows, and extrema of half precisions that hold a NaN of either sign."""
+
 import ml_dtypes
 import numpy as np
 import pytest

@@ -11,7 +11,17 @@ from gradix import lax
 from gradix._platforms.cpu import products
 from gradix.experimental import enable_x64
 
-SIZES = [(1, 1, 1), (3, 5, 2), (64, 64, 64), (64, 65, 70), (128, 20, 90), (200, 100, 64), (70, 300, 8), (300, 65, 1), (9, 130, 140)]
+SIZES = [
+    (1, 1, 1),
+    (3, 5, 2),
+    (64, 64, 64),
+    (64, 65, 70),
+    (128, 20, 90),
+    (200, 100, 64),
+    (70, 300, 8),
+    (300, 65, 1),
+    (9, 130, 140),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -41,15 +51,26 @@ def test_transposed_operands(terms, rows, columns, dtype):
                 expected = (a.T if left else a) @ (b.T if right else b)
                 got = compiled(left, right)(jnp.asarray(a), jnp.asarray(b))
                 np.testing.assert_array_equal(np.asarray(got), expected)
-                np.testing.assert_array_equal(np.asarray(gradix.jit(lambda a, b: lax.dot_general(
-                    a, b, (((0 if left else 1,), (1 if right else 0,)), ((), ()))))(a, b)), expected)
+                np.testing.assert_array_equal(
+                    np.asarray(
+                        gradix.jit(
+                            lambda a, b: lax.dot_general(a, b, (((0 if left else 1,), (1 if right else 0,)), ((), ())))
+                        )(a, b)
+                    ),
+                    expected,
+                )
 
 
 @pytest.mark.parametrize("shape", [(100, 70), (70, 100), (1, 300), (300, 1)])
 def test_transposed_matrices_and_vectors(shape):
     a, v, w = whole(shape, "float32", 0), whole(shape[0], "float32", 1), whole(shape[1], "float32", 2)
-    for f in (lambda a, v, w: a.T @ v, lambda a, v, w: w @ a.T, lambda a, v, w: a @ w, lambda a, v, w: v @ a,
-              lambda a, v, w: (a.T + 0) @ v):
+    for f in (
+        lambda a, v, w: a.T @ v,
+        lambda a, v, w: w @ a.T,
+        lambda a, v, w: a @ w,
+        lambda a, v, w: v @ a,
+        lambda a, v, w: (a.T + 0) @ v,
+    ):
         np.testing.assert_array_equal(np.asarray(gradix.jit(f)(a, v, w)), f(a, v, w))
     np.testing.assert_array_equal(np.asarray(gradix.jit(lambda a, v: jnp.einsum("ij,i->j", a, v))(a, v)), a.T @ v)
 
@@ -97,5 +118,9 @@ def test_products_of_integers_wrap(dtype, shape):
     wide = gradix.jit(lambda a, b: lax.dot_general(a, b, (((1,), (0,)), ((), ())), preferred_element_type="int32"))
     np.testing.assert_array_equal(np.asarray(wide(a, b)), (a.astype("int64") @ b.astype("int64")).astype("int32"))
     real = gradix.jit(lambda a, b: lax.dot_general(a, b, (((1,), (0,)), ((), ())), preferred_element_type="float32"))
-    np.testing.assert_allclose(np.asarray(real(a, b)), a.astype("float64") @ b.astype("float64"), rtol=1e-5,
-                               atol=1e-5 * terms * float(info.max) ** 2)
+    np.testing.assert_allclose(
+        np.asarray(real(a, b)),
+        a.astype("float64") @ b.astype("float64"),
+        rtol=1e-5,
+        atol=1e-5 * terms * float(info.max) ** 2,
+    )

@@ -1,4 +1,5 @@
 """Operations spelled otherwise for what their results are used for: maxima under exponentials, logarithms in sums."""
+
 import re
 
 import numpy as np
@@ -22,6 +23,7 @@ def taken(f, *args, platform="cpu") -> dict[str, int]:
 
 
 # -- extrema that drop NaN -----------------------------------------------------------------------------------------------
+
 
 def softmax(x, axis=-1):
     e = jnp.exp(x - jnp.max(x, axis, keepdims=True))
@@ -70,9 +72,22 @@ def whole_logsumexp(x):
     return x.max() + jnp.log(jnp.sum(jnp.exp(x - x.max())))
 
 
-HIDDEN = [softmax, reciprocal_softmax, logsumexp, flat_logsumexp, log_softmax, softmin, masked_before, half_softmax, gradient,
-          whole_logsumexp, lambda x: softmax(x, 0), lambda x: logsumexp(x, 0), lambda x: softmax(x, (0, 1)),
-          lambda x: softmax(x) @ jnp.ones((x.shape[1], 3))]
+HIDDEN = [
+    softmax,
+    reciprocal_softmax,
+    logsumexp,
+    flat_logsumexp,
+    log_softmax,
+    softmin,
+    masked_before,
+    half_softmax,
+    gradient,
+    whole_logsumexp,
+    lambda x: softmax(x, 0),
+    lambda x: logsumexp(x, 0),
+    lambda x: softmax(x, (0, 1)),
+    lambda x: softmax(x) @ jnp.ones((x.shape[1], 3)),
+]
 
 
 def shifted(x):
@@ -105,7 +120,7 @@ def masked_after(x):
 
 def misplaced(x):
     """Of a square, the rows divided by the sums of other rows."""
-    x = x[:, :x.shape[0]]
+    x = x[:, : x.shape[0]]
     e = jnp.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1)[None]
 
@@ -133,8 +148,21 @@ def powered(x):
     return jnp.exp(x - m).sum(-1) + lax.integer_pow(m, 0)[:, 0] * 0 + lax.max(m, 0.0)[:, 0]
 
 
-SEEN = [shifted, with_maximum, with_exponentials, over_other_axis, of_something_else, masked_after, misplaced,
-        unnormalised_product, in_a_loop, compared, scaled, lambda x: x.max(-1), lambda x: x.max(-1) * 2]
+SEEN = [
+    shifted,
+    with_maximum,
+    with_exponentials,
+    over_other_axis,
+    of_something_else,
+    masked_after,
+    misplaced,
+    unnormalised_product,
+    in_a_loop,
+    compared,
+    scaled,
+    lambda x: x.max(-1),
+    lambda x: x.max(-1) * 2,
+]
 
 
 def rows_with_nan(rows=70, columns=90):
@@ -157,7 +185,9 @@ def check_values(f, x):
     want = f(jnp.array(x))
     found = gradix.jit(f)(x)
     for got, expected in zip(gradix.tree.leaves(found), gradix.tree.leaves(want)):
-        np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=2e-3 if got.dtype == "float16" else 2e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            np.asarray(got), np.asarray(expected), rtol=2e-3 if got.dtype == "float16" else 2e-5, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("f", HIDDEN)
@@ -207,8 +237,27 @@ def test_maps_and_inner_functions():
     check_values(lambda x: lax.map(lambda block: softmax(block), x[None]), x)
 
 
-STEPS = ("exp", "neg", "log", "abs", "tanh", "sum", "spread", "squeeze", "add", "sub", "mul", "div", "max", "select", "eq",
-         "transpose", "other sum", "square", "half")
+STEPS = (
+    "exp",
+    "neg",
+    "log",
+    "abs",
+    "tanh",
+    "sum",
+    "spread",
+    "squeeze",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "max",
+    "select",
+    "eq",
+    "transpose",
+    "other sum",
+    "square",
+    "half",
+)
 
 
 def drawn_program(seed: int):
@@ -234,8 +283,13 @@ def drawn_program(seed: int):
                 elif step == "eq":
                     new = (a == b).astype(jnp.float32)
                 else:
-                    new = {"add": jnp.add, "sub": jnp.subtract, "mul": jnp.multiply, "div": jnp.divide,
-                           "max": jnp.maximum}[step](a, b)
+                    new = {
+                        "add": jnp.add,
+                        "sub": jnp.subtract,
+                        "mul": jnp.multiply,
+                        "div": jnp.divide,
+                        "max": jnp.maximum,
+                    }[step](a, b)
             elif step == "sum":
                 new = a.sum(-1, keepdims=bool(j % 2)) if a.ndim == 2 else a * 2
             elif step == "other sum":
@@ -249,11 +303,19 @@ def drawn_program(seed: int):
             elif step == "half":
                 new = a.astype(jnp.float16).astype(jnp.float32)
             else:
-                new = {"exp": jnp.exp, "neg": jnp.negative, "log": jnp.log, "abs": jnp.abs, "tanh": jnp.tanh, "square": jnp.square}[step](a)
+                new = {
+                    "exp": jnp.exp,
+                    "neg": jnp.negative,
+                    "log": jnp.log,
+                    "abs": jnp.abs,
+                    "tanh": jnp.tanh,
+                    "square": jnp.square,
+                }[step](a)
             if new.shape not in ((6, 6), (6,), (6, 1)):
                 new = new * jnp.ones((6, 6))
             made.append(new)
-        return made[-1 - int(draw_results):]
+        return made[-1 - int(draw_results) :]
+
     draw_results = draw.integers(0, 2)
     return run
 
@@ -281,15 +343,28 @@ def test_what_is_called_hidden_is_hidden():
 
 # -- logarithms that are summed ------------------------------------------------------------------------------------------
 
+
 def cross_entropy(x):
     return jnp.mean(jnp.maximum(x, 0) - x * 0.3 + jnp.log1p(jnp.exp(-jnp.abs(x))))
 
 
-SUMMED = [lambda x: jnp.sum(jnp.log1p(x)), lambda x: jnp.mean(jnp.log1p(x), 0), lambda x: -jnp.sum(2 * jnp.log1p(x), -1),
-          cross_entropy, gradix.value_and_grad(cross_entropy), lambda x: (jnp.sum(jnp.log1p(x)), jnp.log1p(2 * x).sum())]
-KEPT = [jnp.log1p, lambda x: (jnp.sum(jnp.log1p(x)), jnp.log1p(x)), lambda x: jnp.sum(jnp.log1p(x) ** 2),
-        lambda x: jnp.sum(jnp.where(x > 0, jnp.log1p(x), 0)), lambda x: jnp.max(jnp.log1p(x)), lambda x: jnp.log1p(x) * 2,
-        lambda x: jnp.sum(jnp.log1p(x)[:2])]
+SUMMED = [
+    lambda x: jnp.sum(jnp.log1p(x)),
+    lambda x: jnp.mean(jnp.log1p(x), 0),
+    lambda x: -jnp.sum(2 * jnp.log1p(x), -1),
+    cross_entropy,
+    gradix.value_and_grad(cross_entropy),
+    lambda x: (jnp.sum(jnp.log1p(x)), jnp.log1p(2 * x).sum()),
+]
+KEPT = [
+    jnp.log1p,
+    lambda x: (jnp.sum(jnp.log1p(x)), jnp.log1p(x)),
+    lambda x: jnp.sum(jnp.log1p(x) ** 2),
+    lambda x: jnp.sum(jnp.where(x > 0, jnp.log1p(x), 0)),
+    lambda x: jnp.max(jnp.log1p(x)),
+    lambda x: jnp.log1p(x) * 2,
+    lambda x: jnp.sum(jnp.log1p(x)[:2]),
+]
 
 
 def summed(f, x, **how) -> bool:
@@ -342,6 +417,7 @@ def test_nn_losses_of_large_arrays():
 
 # -- long formulas of which the extremum is taken ---------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("f", [lax.erfc, lax.digamma])
 def test_long_formulas_are_alone_before_an_extremum(f):
     x = np.random.default_rng(3).uniform(0.1, 3, (70, 90)).astype("float32")
@@ -381,14 +457,14 @@ def test_powers_with_known_exponents(exponent, dtype):
 @pytest.mark.parametrize("exponent, formula", [(0.5, False), (2.0, False), (1.5, True), (-0.5, True)])
 def test_roots_and_squares_are_xlas(exponent, formula):
     x = np.ones(5000, "float32")
-    text = gradix.jit(lambda x: x ** exponent).lower(x).as_text()
+    text = gradix.jit(lambda x: x**exponent).lower(x).as_text()
     assert ("stablehlo.power" in text) != formula
     assert ("@power" in text) == formula
 
 
 def test_the_slope_of_a_power_has_a_known_exponent():
     x = np.ones(5000, "float32")
-    slope = gradix.jit(gradix.grad(lambda x: jnp.sum(x ** 1.5)))
+    slope = gradix.jit(gradix.grad(lambda x: jnp.sum(x**1.5)))
     assert "stablehlo.power" in slope.lower(x).as_text()
     np.testing.assert_allclose(slope(np.full(5000, 4, "float32")), 3.0)
     for exponent, want in ((0.0, 0.0), (1.0, 1.0), (2.0, 0.0), (-1.0, -INF)):
@@ -396,6 +472,7 @@ def test_the_slope_of_a_power_has_a_known_exponent():
 
 
 # -- bounds that are summed ----------------------------------------------------------------------------------------------
+
 
 def hinge(x):
     return jnp.mean(jnp.maximum(0, 1 - x * 2))
@@ -408,7 +485,7 @@ def below(x):
 @pytest.mark.parametrize("f, name", [(hinge, "maximum"), (below, "minimum")])
 def test_a_bound_with_a_derivative_is_a_selection_where_it_is_summed(f, name):
     x = np.random.default_rng(4).standard_normal((70, 90)).astype("float32")
-    x[3, 3], x[5, 5] = 0.5, 0.25                                    # where both are equal
+    x[3, 3], x[5, 5] = 0.5, 0.25  # where both are equal
     both = gradix.jit(gradix.value_and_grad(f))
     assert f"stablehlo.{name}" in gradix.jit(f).lower(x).as_text()
     assert f"stablehlo.{name}" not in both.lower(x).as_text()
@@ -435,6 +512,7 @@ def test_slopes_of_absolute_values():
 
 
 # -- loops that hardly ever run ------------------------------------------------------------------------------------------
+
 
 def powers(text: str) -> tuple[int, int]:
     """How many powers a compiled program takes in its loops, and in all."""

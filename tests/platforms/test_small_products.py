@@ -16,23 +16,43 @@ def compiled(subscripts, *shapes, dtype="float32"):
     lowered = gradix.jit(lambda *a: jnp.einsum(subscripts, *a)).lower(*args)
     found = lowered.compile()(*args)
     assert found.dtype == args[0].dtype
-    np.testing.assert_array_equal(np.asarray(found).astype("float64"), np.einsum(subscripts, *[a.astype("float64") for a in args]))
+    np.testing.assert_array_equal(
+        np.asarray(found).astype("float64"), np.einsum(subscripts, *[a.astype("float64") for a in args])
+    )
     return "stablehlo.dot_general" in lowered.as_text()
 
 
-@pytest.mark.parametrize("subscripts, shapes", [
-    ("bij,bjk->bik", ((100, 4, 4), (100, 4, 4))), ("bij,bjk->bik", ((64, 2, 7), (64, 7, 3))),
-    ("bij,bj->bi", ((70, 3, 3), (70, 3))), ("bi,bi->b", ((100, 7), (100, 7))), ("bi,bij->bj", ((70, 5), (70, 5, 6))),
-    ("ijab,jiac->ijbc", ((9, 8, 5, 2), (8, 9, 5, 3))), ("jbi,kjb->bik", ((6, 99, 7), (2, 6, 99))),
-    ("bijk,bkl->bijl", ((64, 2, 3, 4), (64, 4, 5))), ("bik,bkj->bij", ((64, 3, 1), (64, 1, 3)))], ids=str)
+@pytest.mark.parametrize(
+    "subscripts, shapes",
+    [
+        ("bij,bjk->bik", ((100, 4, 4), (100, 4, 4))),
+        ("bij,bjk->bik", ((64, 2, 7), (64, 7, 3))),
+        ("bij,bj->bi", ((70, 3, 3), (70, 3))),
+        ("bi,bi->b", ((100, 7), (100, 7))),
+        ("bi,bij->bj", ((70, 5), (70, 5, 6))),
+        ("ijab,jiac->ijbc", ((9, 8, 5, 2), (8, 9, 5, 3))),
+        ("jbi,kjb->bik", ((6, 99, 7), (2, 6, 99))),
+        ("bijk,bkl->bijl", ((64, 2, 3, 4), (64, 4, 5))),
+        ("bik,bkj->bij", ((64, 3, 1), (64, 1, 3))),
+    ],
+    ids=str,
+)
 def test_are_sums_of_products(subscripts, shapes):
     assert not compiled(subscripts, *shapes)
 
 
-@pytest.mark.parametrize("subscripts, shapes, dtype", [
-    ("bij,bjk->bik", ((63, 4, 4), (63, 4, 4)), "float32"), ("bij,bjk->bik", ((100, 8, 4), (100, 4, 4)), "float32"),
-    ("bij,bjk->bik", ((100, 4, 9), (100, 9, 4)), "float32"), ("ij,jk->ik", ((4, 4), (4, 4)), "float32"),
-    ("bij,bij->b", ((100, 2, 2), (100, 2, 2)), "float32"), ("bij,bjk->bik", ((100, 4, 4), (100, 4, 4)), "int32")], ids=str)
+@pytest.mark.parametrize(
+    "subscripts, shapes, dtype",
+    [
+        ("bij,bjk->bik", ((63, 4, 4), (63, 4, 4)), "float32"),
+        ("bij,bjk->bik", ((100, 8, 4), (100, 4, 4)), "float32"),
+        ("bij,bjk->bik", ((100, 4, 9), (100, 9, 4)), "float32"),
+        ("ij,jk->ik", ((4, 4), (4, 4)), "float32"),
+        ("bij,bij->b", ((100, 2, 2), (100, 2, 2)), "float32"),
+        ("bij,bjk->bik", ((100, 4, 4), (100, 4, 4)), "int32"),
+    ],
+    ids=str,
+)
 def test_others_are_products_of_matrices(subscripts, shapes, dtype):
     assert compiled(subscripts, *shapes, dtype=dtype)
 
@@ -54,6 +74,7 @@ def test_derivatives_and_maps():
 
     def loss(a, b):
         return jnp.sum(jnp.sin(a @ b))
+
     cotangent = np.cos(a @ b)
     wanted = cotangent @ b.transpose(0, 2, 1), a.transpose(0, 2, 1) @ cotangent
     for found, slope in zip(gradix.jit(gradix.grad(loss, (0, 1)))(a, b), wanted):

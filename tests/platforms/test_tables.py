@@ -1,4 +1,5 @@
 """The tables of platforms: what they say without importing it is what they hold."""
+
 import importlib
 import re
 import subprocess
@@ -41,7 +42,9 @@ def test_another_primitive_of_a_known_name_has_no_rewrites():
 
 
 def test_lowering_imports_only_what_the_program_has():
-    code = ("import sys, gradix, gradix.numpy as jnp; gradix.jit(lambda x: x + 1)(jnp.ones(3)); "
-            "print(*[m for m in sys.modules if m.startswith(('gradix._platforms.cpu.', 'gradix._ops.conv.'))])")
+    code = (
+        "import sys, gradix, gradix.numpy as jnp; gradix.jit(lambda x: x + 1)(jnp.ones(3)); "
+        "print(*[m for m in sys.modules if m.startswith(('gradix._platforms.cpu.', 'gradix._ops.conv.'))])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert found == ["gradix._platforms.cpu.compiling"]

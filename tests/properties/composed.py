@@ -42,8 +42,13 @@ def digest(result) -> list[float]:
 
 def line(program: Program, names, result) -> dict:
     steps = [[name, *operands] for name, operands in program.steps]
-    return {"shapes": program.shapes, "steps": steps, "stack": names, "shape": np.shape(result),
-            "answer": digest(result)}
+    return {
+        "shapes": program.shapes,
+        "steps": steps,
+        "stack": names,
+        "shape": np.shape(result),
+        "answer": digest(result),
+    }
 
 
 def load() -> list[dict]:

@@ -118,8 +118,10 @@ def kinked(api) -> dict[str, tuple]:
         "top_k": (lambda x: lax.top_k(x, 1)[0], _ranked),
         "by_argsort": (lambda x: jnp.take_along_axis(x, jnp.argsort(-x, 0), 0), _ranked),
         "where_positive": (lambda x: jnp.where(x > 0, x * x, jnp.sin(x)), _any),
-        "max_pool": (lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, *[1] * (x.ndim - 1)),
-                                                 (1,) * x.ndim, "SAME"), _ranked),
+        "max_pool": (
+            lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, *[1] * (x.ndim - 1)), (1,) * x.ndim, "SAME"),
+            _ranked,
+        ),
         "mod": (lambda x: jnp.mod(x, 0.7), _any),
     }
 
@@ -155,16 +157,24 @@ def reshaping(api) -> dict[str, tuple]:
         "dynamic_slice": (lambda x: lax.dynamic_slice_in_dim(x, jnp.argmax(x.ravel() * 0), 1), _ranked),
         "scan": (lambda x: lax.scan(lambda c, t: (jnp.sin(c + t), c * t), x[0], x)[1], _ranked),
         "associative_scan": (lambda x: lax.associative_scan(lambda a, b: a + jnp.sin(b), x), _ranked),
-        "scan_reversed": (lambda x: lax.scan(lambda c, t: (0.5 * c + t, jnp.tanh(c)), x.sum(0), x, reverse=True)[1],
-                          _ranked),
+        "scan_reversed": (
+            lambda x: lax.scan(lambda c, t: (0.5 * c + t, jnp.tanh(c)), x.sum(0), x, reverse=True)[1],
+            _ranked,
+        ),
         "map": (lambda x: lax.map(lambda r: jnp.sin(r).sum(), x), _ranked),
         "cumlogsumexp": (lambda x: lax.cumlogsumexp(x), _ranked),
-        "average_pool": (lambda x: lax.reduce_window(x, 0.0, lax.add, (2, *[1] * (x.ndim - 1)),
-                                                     (1,) * x.ndim, "SAME"), _ranked),
+        "average_pool": (
+            lambda x: lax.reduce_window(x, 0.0, lax.add, (2, *[1] * (x.ndim - 1)), (1,) * x.ndim, "SAME"),
+            _ranked,
+        ),
         "convolve": (lambda x: jnp.convolve(x.ravel(), jnp.array([0.5, 1.0, -0.25], x.dtype), "same"), _ranked),
         "dynamic_update": (lambda x: lax.dynamic_update_slice_in_dim(x, 2 * x[:1], x.shape[0] - 1, 0), _ranked),
-        "segments": (lambda x: api.ops.segment_sum(x, ROWS[: x.shape[0] % 4] if x.shape[0] < 4 else
-                                                   np.arange(x.shape[0]) % 2, 2), _ranked),
+        "segments": (
+            lambda x: api.ops.segment_sum(
+                x, ROWS[: x.shape[0] % 4] if x.shape[0] < 4 else np.arange(x.shape[0]) % 2, 2
+            ),
+            _ranked,
+        ),
         "squeeze_ones": (lambda x: x.reshape([n for n in x.shape if n != 1]), _any),
         "tile": (lambda x: jnp.tile(x, 2), _may_grow),
         "repeat": (lambda x: jnp.repeat(x, 2, 0), _may_grow),
@@ -179,11 +189,17 @@ def reshaping(api) -> dict[str, tuple]:
         "inv": (lambda x: jnp.linalg.inv(jnp.eye(x.shape[0]) * 3 + jnp.tanh(x)), _square_matrix),
         "slogdet": (lambda x: jnp.linalg.slogdet(jnp.eye(x.shape[0]) * 3 + jnp.tanh(x))[1], _square_matrix),
         "cholesky": (lambda x: jnp.linalg.cholesky(jnp.tanh(x @ x.T) + 4 * jnp.eye(x.shape[0])), _square_gram),
-        "eigvalsh": (lambda x: jnp.linalg.eigvalsh(jnp.tanh(x @ x.T) + jnp.diag(jnp.arange(x.shape[0]) * 5.0)),
-                     _square_gram),
+        "eigvalsh": (
+            lambda x: jnp.linalg.eigvalsh(jnp.tanh(x @ x.T) + jnp.diag(jnp.arange(x.shape[0]) * 5.0)),
+            _square_gram,
+        ),
         "gram": (lambda x: x @ x.T, _square_gram),
-        "triangular_solve": (lambda x: lax.linalg.triangular_solve(
-            2 * jnp.eye(x.shape[0]) + jnp.tril(jnp.tanh(x @ x.T)), x, left_side=True, lower=True), _square_gram),
+        "triangular_solve": (
+            lambda x: lax.linalg.triangular_solve(
+                2 * jnp.eye(x.shape[0]) + jnp.tril(jnp.tanh(x @ x.T)), x, left_side=True, lower=True
+            ),
+            _square_gram,
+        ),
     }
 
 
@@ -209,8 +225,10 @@ def binary(api) -> dict[str, tuple]:
         "complex_product": (lambda a, b: jnp.imag(lax.complex(a, b) * lax.complex(b, -a)), _same),
         "tensordot": (lambda a, b: jnp.tensordot(a, b, a.ndim), _same),
         "kron": (jnp.kron, _outer),
-        "scan_carry": (lambda a, b: lax.scan(lambda c, t: (jnp.sin(c + t), c), a[0], b)[0],
-                       lambda a, b: a == b and _ranked(a)),
+        "scan_carry": (
+            lambda a, b: lax.scan(lambda c, t: (jnp.sin(c + t), c), a[0], b)[0],
+            lambda a, b: a == b and _ranked(a),
+        ),
     }
 
 

@@ -113,7 +113,8 @@ def test_every_operation(name):
     """Each operation by itself, so that a failure of a random program is one of composition."""
     op = OPS[name]
     shapes = next(
-        s for s in ([(2, 3)], [(3,)], [(2, 2)], [(2, 3)] * 2, [(3,)] * 2, [(2, 3), (3,)])
+        s
+        for s in ([(2, 3)], [(3,)], [(2, 2)], [(2, 3)] * 2, [(3,)] * 2, [(2, 3), (3,)])
         if len(s) == op.arity and op.fits(*s)
     )
     program = Program(tuple(shapes), ((name, tuple(range(op.arity))),))

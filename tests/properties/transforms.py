@@ -45,8 +45,7 @@ class Transformations:
             "jit": (api.jit, identity),
             "inlined jit": (lambda f: api.jit(f, inline=True), identity),
             "checkpoint": (api.checkpoint, identity),
-            "checkpoint of dots": (
-                lambda f: api.checkpoint(f, policy=api.checkpoint_policies.dots_saveable), identity),
+            "checkpoint of dots": (lambda f: api.checkpoint(f, policy=api.checkpoint_policies.dots_saveable), identity),
             "vmap": (self.vmapped, vmap_looped),
             "vmap over the last axis": (self.vmapped_over_last, over_last_looped),
             "scan": (self.scanned, over_last_looped),

@@ -1,4 +1,5 @@
 """Random bits in their first order, under jax_threefry_partitionable=False: what older programs' results were drawn by."""
+
 import numpy as np
 import pytest
 
@@ -30,8 +31,9 @@ def test_draws_that_many_programs_print():
     key = random.key(0)
     assert float(random.uniform(key)) == pytest.approx(0.41845703)
     assert float(random.normal(key)) == pytest.approx(-0.20584226, abs=1e-6)
-    np.testing.assert_array_equal(both(lambda k: random.key_data(random.split(k)), key),
-                                  [[4146024105, 967050713], [2718843009, 1272950319]])
+    np.testing.assert_array_equal(
+        both(lambda k: random.key_data(random.split(k)), key), [[4146024105, 967050713], [2718843009, 1272950319]]
+    )
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (2,), (7,), (3, 5), (0,)])
@@ -70,6 +72,7 @@ def test_loops_draw_as_python_does():
     def step(key, _):
         key, sub = random.split(key)
         return key, random.normal(sub, (2,))
+
     _, compiled = lax.scan(step, random.key(2), None, length=3)
     key, eager = random.key(2), []
     for _ in range(3):

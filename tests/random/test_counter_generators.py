@@ -1,4 +1,5 @@
 """Philox 2x32 and 4x32 and Threefry 4x32: against published answers, JAX's numbers, and themselves on the host, compiled, mapped."""
+
 import numpy as np
 import pytest
 
@@ -26,20 +27,39 @@ ANSWERS = [
 
 # What JAX 0.10 gives for seed 42.
 RECORDED = {
-    "philox2x32": dict(key=[3991259024], wide=[326457608], negative=[2246910722],
-        split=[[2171499443], [413155073]], fold=[684560128],
-        uint8=[75, 107, 150], uint16=[65355, 8299, 37782], uint32=[944504651, 856563819, 3743454102],
-        uint64=[9326519094073462008, 1774487527444324202]),
-    "philox4x32": dict(key=[3717705800, 533567081], wide=[3070865155, 1409865214], negative=[4130576541, 252180694],
-        split=[[2181901948, 3341115038], [969239790, 3857553174]], fold=[41828760, 81464021],
-        uint8=[5, 207, 255], uint16=[12805, 58575, 44543], uint32=[1373712901, 3223971023, 2207559167],
-        uint64=[9371197513079807646, 6039109255449763556]),
-    "threefry4x32": dict(key=[1605953687, 3689221460, 1722219033, 3178796034],
-        wide=[3617711967, 3739764675, 2917855108, 609554591], negative=[2535856969, 757880446, 1703251539, 2659320],
+    "philox2x32": dict(
+        key=[3991259024],
+        wide=[326457608],
+        negative=[2246910722],
+        split=[[2171499443], [413155073]],
+        fold=[684560128],
+        uint8=[75, 107, 150],
+        uint16=[65355, 8299, 37782],
+        uint32=[944504651, 856563819, 3743454102],
+        uint64=[9326519094073462008, 1774487527444324202],
+    ),
+    "philox4x32": dict(
+        key=[3717705800, 533567081],
+        wide=[3070865155, 1409865214],
+        negative=[4130576541, 252180694],
+        split=[[2181901948, 3341115038], [969239790, 3857553174]],
+        fold=[41828760, 81464021],
+        uint8=[5, 207, 255],
+        uint16=[12805, 58575, 44543],
+        uint32=[1373712901, 3223971023, 2207559167],
+        uint64=[9371197513079807646, 6039109255449763556],
+    ),
+    "threefry4x32": dict(
+        key=[1605953687, 3689221460, 1722219033, 3178796034],
+        wide=[3617711967, 3739764675, 2917855108, 609554591],
+        negative=[2535856969, 757880446, 1703251539, 2659320],
         split=[[3188509147, 2083947553, 1469629592, 921930771], [361144456, 1418825268, 1547191614, 2559243763]],
         fold=[2445197787, 3874293641, 4221169969, 2984886860],
-        uint8=[113, 145, 86], uint16=[1393, 31377, 61782], uint32=[2739996017, 3649338001, 3087855958],
-        uint64=[16831092290058782770, 15459856458627681051]),
+        uint8=[113, 145, 86],
+        uint16=[1393, 31377, 61782],
+        uint32=[2739996017, 3649338001, 3087855958],
+        uint64=[16831092290058782770, 15459856458627681051],
+    ),
 }
 IMPLS = tuple(RECORDED)
 
@@ -79,15 +99,23 @@ def test_keys_draw_alone_on_the_host_compiled_and_mapped(impl):
     data = np.arange(6, dtype="uint32").reshape(2, 3) + 7
 
     def one(key, n):
-        return (random.bits(key, (2, 3)), random.bits(key, (5,), "uint8"), random.key_data(random.split(key, (2, 2))),
-                random.key_data(random.fold_in(key, n)), random.randint(key, (3,), 0, 100), random.permutation(key, 5))
+        return (
+            random.bits(key, (2, 3)),
+            random.bits(key, (5,), "uint8"),
+            random.key_data(random.split(key, (2, 2))),
+            random.key_data(random.fold_in(key, n)),
+            random.randint(key, (3,), 0, 100),
+            random.permutation(key, 5),
+        )
 
     with EAGER("host"):
         loop = [[one(keys[i, j], data[i, j]) for j in range(3)] for i in range(2)]
     turned = gradix.vmap(gradix.vmap(one), (1, 1), 1)
     for drawn in (gradix.vmap(gradix.vmap(one))(keys, data), gradix.jit(turned)(keys, data)):
         for part, got in enumerate(drawn):
-            np.testing.assert_array_equal(got, np.stack([np.stack([np.asarray(draws[part]) for draws in row]) for row in loop]))
+            np.testing.assert_array_equal(
+                got, np.stack([np.stack([np.asarray(draws[part]) for draws in row]) for row in loop])
+            )
 
 
 @pytest.mark.parametrize("impl", IMPLS)
@@ -116,7 +144,7 @@ def test_keys_are_arrays_like_others(impl):
     assert none.shape == (0,) and gradix.vmap(lambda k: random.bits(k, (2,)))(none).shape == (0, 2)
     assert gradix.vmap(lambda k: random.key_data(random.fold_in(k, 1)))(none).shape == (0, len(words(keys[0])))
     with pytest.raises(TypeError):
-        keys == random.key(0)                                                            # noqa: B015
+        keys == random.key(0)  # noqa: B015
 
 
 @pytest.mark.parametrize("impl", IMPLS)
@@ -133,9 +161,13 @@ def test_the_default_generator_takes_raw_keys(impl):
 @pytest.mark.parametrize("impl", IMPLS)
 def test_distributions_draw_from_them(impl):
     key = random.key(9, impl=impl)
-    means = [float(random.normal(key, (4000,)).mean()), float(random.gamma(key, 3.0, (4000,)).mean()) - 3,
-             float(random.poisson(key, 4.0, (4000,)).mean()) - 4, float(random.uniform(key, (4000,), "float16").mean()) - 0.5]
-    assert np.abs(means).max() < 0.15                               # four standard errors and more of each
+    means = [
+        float(random.normal(key, (4000,)).mean()),
+        float(random.gamma(key, 3.0, (4000,)).mean()) - 3,
+        float(random.poisson(key, 4.0, (4000,)).mean()) - 4,
+        float(random.uniform(key, (4000,), "float16").mean()) - 0.5,
+    ]
+    assert np.abs(means).max() < 0.15  # four standard errors and more of each
     mapped = gradix.vmap(lambda k: random.gamma(k, 2.5, (2,)))(random.split(key, 3))
     each = [random.gamma(k, 2.5, (2,)) for k in random.split(key, 3)]
     np.testing.assert_allclose(mapped, np.stack(each), rtol=1e-5)

@@ -1,4 +1,5 @@
 """Distributions drawn by rejection, and vectors: JAX's numbers, derivatives, shapes and errors."""
+
 import numpy as np
 import pytest
 from scipy import special
@@ -63,9 +64,9 @@ def test_derivative_of_a_number_that_underflows():
 
 def test_derivative_of_beta_by_its_quantile():
     with gradix.enable_x64(True):
-        draw = lambda a, b: random.beta(random.key(0), a, b, (1000,)).mean()       # noqa: E731
+        draw = lambda a, b: random.beta(random.key(0), a, b, (1000,)).mean()  # noqa: E731
         by_a, by_b = gradix.grad(draw, (0, 1))(2.0, 3.0)
-    np.testing.assert_allclose([by_a, by_b], [3 / 25, -2 / 25], rtol=0.1)          # of a / (a + b)
+    np.testing.assert_allclose([by_a, by_b], [3 / 25, -2 / 25], rtol=0.1)  # of a / (a + b)
 
 
 def test_dirichlet_sums_to_one():
@@ -96,17 +97,20 @@ def test_orthogonal(n, m, dtype):
     np.testing.assert_allclose(small, np.broadcast_to(np.eye(min(n, m)), small.shape), atol=1e-5)
 
 
-@pytest.mark.parametrize("call, match", [
-    (lambda k: random.gamma(k, jnp.ones(3), (2,)), "broadcasting"),
-    (lambda k: random.gamma(k, 1.0, dtype="int32"), "float"),
-    (lambda k: random.poisson(k, 1.0, dtype="float32"), "int"),
-    (lambda k: random.dirichlet(k, 1.0), "ndim >= 1"),
-    (lambda k: random.dirichlet(k, jnp.ones((2, 3)), (4,)), r"\(2, 3\)"),
-    (lambda k: random.multinomial(k, jnp.ones(3), jnp.ones(4), shape=(2, 4)), "n of shape"),
-    (lambda k: random.multivariate_normal(k, jnp.zeros(3), jnp.eye(2)), "n=3"),
-    (lambda k: random.multivariate_normal(k, jnp.zeros(2), jnp.eye(2), method="lu"), "cholesky"),
-    (lambda k: random.multivariate_normal(k, 0.0, jnp.eye(2)), "mean.ndim"),
-])
+@pytest.mark.parametrize(
+    "call, match",
+    [
+        (lambda k: random.gamma(k, jnp.ones(3), (2,)), "broadcasting"),
+        (lambda k: random.gamma(k, 1.0, dtype="int32"), "float"),
+        (lambda k: random.poisson(k, 1.0, dtype="float32"), "int"),
+        (lambda k: random.dirichlet(k, 1.0), "ndim >= 1"),
+        (lambda k: random.dirichlet(k, jnp.ones((2, 3)), (4,)), r"\(2, 3\)"),
+        (lambda k: random.multinomial(k, jnp.ones(3), jnp.ones(4), shape=(2, 4)), "n of shape"),
+        (lambda k: random.multivariate_normal(k, jnp.zeros(3), jnp.eye(2)), "n=3"),
+        (lambda k: random.multivariate_normal(k, jnp.zeros(2), jnp.eye(2), method="lu"), "cholesky"),
+        (lambda k: random.multivariate_normal(k, 0.0, jnp.eye(2)), "mean.ndim"),
+    ],
+)
 def test_errors(call, match):
     with pytest.raises(ValueError, match=match):
         call(random.key(0))
@@ -114,7 +118,9 @@ def test_errors(call, match):
 
 def test_numbers_met_first_while_tracing_are_none_of_the_trace(monkeypatch):
     monkeypatch.setattr(draws, "_numbers", BoundedCache(8, drop=0))
-    gradix.jit(lambda key: (random.poisson(key, 50.0), random.binomial(key, 100, 0.3), random.gamma(key, 0.5)))(random.key(0))
+    gradix.jit(lambda key: (random.poisson(key, 50.0), random.binomial(key, 100, 0.3), random.gamma(key, 0.5)))(
+        random.key(0)
+    )
     assert all(type(x) is ArrayImpl for x in draws._numbers.values()) and draws._numbers
     random.binomial(random.key(0), 100, 0.3)
 
@@ -122,17 +128,27 @@ def test_numbers_met_first_while_tracing_are_none_of_the_trace(monkeypatch):
 @pytest.mark.parametrize("size", [500, 5000])
 def test_draws_are_those_of_the_compiled_program(size):
     """Whether composed or compiled."""
-    draw = lambda key: random.gamma(key, 1.5, (size,))                                      # noqa: E731
+    draw = lambda key: random.gamma(key, 1.5, (size,))  # noqa: E731
     np.testing.assert_allclose(np.asarray(draw(random.key(0))), np.asarray(gradix.jit(draw)(random.key(0))), rtol=2e-6)
 
 
 # -- draws that come often -----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("draw", [lambda key: random.gamma(key, 2.0, (3,)), lambda key: random.normal(key, (3,)),
-                                  lambda key: random.poisson(key, 4.0, (3,)),
-                                  lambda key: random.randint(key, (300,), 0, 7), lambda key: random.uniform(key, (300,)),
-                                  lambda key: random.generalized_normal(key, 1.5, (8,)), lambda key: random.ball(key, 3, shape=(4,)),
-                                  lambda key: random.ball(key, 2, p=1.5), lambda key: random.key_data(random.split(key, (30, 20)))])
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key: random.gamma(key, 2.0, (3,)),
+        lambda key: random.normal(key, (3,)),
+        lambda key: random.poisson(key, 4.0, (3,)),
+        lambda key: random.randint(key, (300,), 0, 7),
+        lambda key: random.uniform(key, (300,)),
+        lambda key: random.generalized_normal(key, 1.5, (8,)),
+        lambda key: random.ball(key, 3, shape=(4,)),
+        lambda key: random.ball(key, 2, p=1.5),
+        lambda key: random.key_data(random.split(key, (30, 20))),
+    ],
+)
 def test_draws_that_come_often_are_compiled_and_stay_the_same(draw, monkeypatch):
     monkeypatch.setattr(draws, "COMPILE_AFTER", 3)
     key = random.key(7)

@@ -1,4 +1,5 @@
 """Draws: the numbers JAX gives for the same keys, eager and compiled."""
+
 import numpy as np
 import pytest
 
@@ -18,8 +19,9 @@ def test_known_draws():
     np.testing.assert_array_equal(random.randint(KEY, (3,), 0, 256, "uint8"), [196, 18, 183])
     np.testing.assert_array_equal(random.randint(KEY, (3,), jnp.arange(3), 10), [4, 7, 9])
     np.testing.assert_array_equal(random.permutation(KEY, 4), [2, 3, 0, 1])
-    np.testing.assert_allclose(random.normal(KEY, (2,), "complex64"),
-                               [0.05368746 + 0.42833984j, -0.34389618 + 0.5650095j], rtol=1e-5)
+    np.testing.assert_allclose(
+        random.normal(KEY, (2,), "complex64"), [0.05368746 + 0.42833984j, -0.34389618 + 0.5650095j], rtol=1e-5
+    )
 
 
 DRAWS = {
@@ -30,7 +32,7 @@ DRAWS = {
     "truncated": lambda k, s: random.truncated_normal(k, -1.0, 2.0, s),
     "randint": lambda k, s: random.randint(k, s, -5, 1000),
     "randint8": lambda k, s: random.randint(k, s, -1000, 1000, "int8"),
-    "randint_full": lambda k, s: random.randint(k, s, -2**31, 2**31 - 1),
+    "randint_full": lambda k, s: random.randint(k, s, -(2**31), 2**31 - 1),
     "bernoulli": lambda k, s: random.bernoulli(k, 0.3, s),
     "bernoulli_high": lambda k, s: random.bernoulli(k, 0.3, s, "high"),
     "choice": lambda k, s: random.choice(k, 10, s),
@@ -74,7 +76,7 @@ def test_permutations():
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
 @pytest.mark.parametrize("rounds, n", [(1, 1600), (2, 3000), (3, 3001)])
 def test_a_permutation_is_rounds_of_stable_sorts_by_32_bits(impl, rounds, n, monkeypatch):
-    if rounds == 3:                                                     # as many as 3 million have
+    if rounds == 3:  # as many as 3 million have
         monkeypatch.setattr(permutations, "_ROUND", permutations._ROUND / 2)
     left, wanted = random.key(3, impl=impl), np.arange(n)
     for _ in range(rounds):
@@ -84,7 +86,7 @@ def test_a_permutation_is_rounds_of_stable_sorts_by_32_bits(impl, rounds, n, mon
         np.testing.assert_array_equal(way(lambda k: random.permutation(k, n))(random.key(3, impl=impl)), wanted)
         halves = way(lambda k: random.permutation(k, jnp.arange(n) / 2))(random.key(3, impl=impl))
         np.testing.assert_array_equal(halves, wanted.astype("float32") / 2)
-    if impl == "threefry2x32":                                          # the bits of several rbg keys are others
+    if impl == "threefry2x32":  # the bits of several rbg keys are others
         by_key = gradix.vmap(lambda k: random.permutation(k, n))(random.key(3, impl=impl)[None])
         np.testing.assert_array_equal(by_key[0], wanted)
     weights = np.arange(n, dtype="float32")
@@ -119,8 +121,15 @@ def test_gradients_flow_to_parameters():
     assert np.isfinite(gradix.grad(lambda a: random.truncated_normal(key, a, 1.0))(-1.0))
 
 
-@pytest.mark.parametrize("draw", [lambda x: random.poisson(KEY, x * 20, (3,)), lambda x: random.binomial(KEY, 30.0, x, (3,)),
-                                  lambda x: random.gamma(KEY, x, (3,)), lambda x: random.beta(KEY, x, 1.0, (3,))])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: random.poisson(KEY, x * 20, (3,)),
+        lambda x: random.binomial(KEY, 30.0, x, (3,)),
+        lambda x: random.gamma(KEY, x, (3,)),
+        lambda x: random.beta(KEY, x, 1.0, (3,)),
+    ],
+)
 def test_draws_by_rejection_with_mapped_parameters(draw):
     x = jnp.array([0.1, 0.3, 0.9])
     np.testing.assert_allclose(gradix.vmap(draw)(x), jnp.stack([draw(v) for v in x]), rtol=1e-6)
@@ -138,17 +147,31 @@ def test_weibull_parameters_widen_the_draw():
 def test_double_sided_maxwell_draws_for_each_pair_of_parameters():
     drawn = random.double_sided_maxwell(KEY, jnp.array([0.0, 9.0]), 1.0, (3,))
     assert drawn.shape == (3, 2)
-    np.testing.assert_allclose(drawn, random.double_sided_maxwell(KEY, 0.0, 1.0, (3, 2)) + jnp.array([0.0, 9.0]), rtol=1e-6)
+    np.testing.assert_allclose(
+        drawn, random.double_sided_maxwell(KEY, 0.0, 1.0, (3, 2)) + jnp.array([0.0, 9.0]), rtol=1e-6
+    )
     assert random.double_sided_maxwell(KEY, 0.0, jnp.ones(2)).shape == (2, 2)
     assert random.double_sided_maxwell(KEY, jnp.float32(0), 1.0, (2,), "float16").dtype == "float32"
 
 
-@pytest.mark.parametrize("name, others", [("pareto", ()), ("rayleigh", ()), ("wald", ()), ("lognormal", ()), ("t", ()),
-                                          ("chisquare", ()), ("beta", (1.0,)), ("f", (1.0,)), ("triangular", (1.5, 2.0))])
+@pytest.mark.parametrize(
+    "name, others",
+    [
+        ("pareto", ()),
+        ("rayleigh", ()),
+        ("wald", ()),
+        ("lognormal", ()),
+        ("t", ()),
+        ("chisquare", ()),
+        ("beta", (1.0,)),
+        ("f", (1.0,)),
+        ("triangular", (1.5, 2.0)),
+    ],
+)
 def test_parameters_wider_than_the_draw_are_refused(name, others):
     draw = getattr(random, name)
     assert draw(KEY, jnp.float16(1), *others, dtype="float16").dtype == "float16"
-    assert draw(KEY, jnp.broadcast_to(1.0, (2,)), *others, dtype="float16").shape == (2,)       # weak types give way
+    assert draw(KEY, jnp.broadcast_to(1.0, (2,)), *others, dtype="float16").shape == (2,)  # weak types give way
     with pytest.raises(dtypes.TypePromotionError, match=f"{name} cannot safely cast .* float32 to dtype=float16"):
         draw(KEY, jnp.float32(1), *others, dtype="float16")
 

@@ -1,4 +1,5 @@
 """Each sampler of `random` against the distribution it is named for: Kolmogorov and Smirnov's test, or χ²."""
+
 import math
 
 import numpy as np
@@ -79,7 +80,9 @@ def permuted(key, n):
 
 def chosen(key, n):
     """The first two of four, drawn with weights and without replacement."""
-    pairs = gradix.vmap(lambda k: random.choice(k, 4, (2,), replace=False, p=WEIGHTS.astype("f4")))(random.split(key, n))
+    pairs = gradix.vmap(lambda k: random.choice(k, 4, (2,), replace=False, p=WEIGHTS.astype("f4")))(
+        random.split(key, n)
+    )
     return pairs[:, 0] * 4 + pairs[:, 1]
 
 
@@ -98,8 +101,14 @@ def law(distribution, high, low=0):
     return {**{k: float(distribution.pmf(k)) for k in range(low, high)}, math.inf: float(distribution.sf(high - 1))}
 
 
-ORDERS = {64 * a + 16 * b + 4 * c + d for a in range(4) for b in range(4) for c in range(4) for d in range(4)
-          if len({a, b, c, d}) == 4}
+ORDERS = {
+    64 * a + 16 * b + 4 * c + d
+    for a in range(4)
+    for b in range(4)
+    for c in range(4)
+    for d in range(4)
+    if len({a, b, c, d}) == 4
+}
 DISCRETE = {
     "bernoulli": (lambda k, n: random.bernoulli(k, 0.3, (n,)), {0: 0.7, 1: 0.3}),
     "bits": (lambda k, n: random.bits(k, (n,)) >> 27, equal(range(32))),
@@ -107,7 +116,10 @@ DISCRETE = {
     "rademacher": (lambda k, n: random.rademacher(k, (n,)), equal([-1, 1])),
     "randint": (lambda k, n: random.randint(k, (n,), -5, 6), equal(range(-5, 6))),
     "randint of 8 bits": (lambda k, n: random.randint(k, (n,), 0, 100, "uint8"), equal(range(100))),
-    "categorical": (lambda k, n: random.categorical(k, jnp.log(jnp.array(WEIGHTS)), shape=(n,)), dict(enumerate(WEIGHTS))),
+    "categorical": (
+        lambda k, n: random.categorical(k, jnp.log(jnp.array(WEIGHTS)), shape=(n,)),
+        dict(enumerate(WEIGHTS)),
+    ),
     "choice": (lambda k, n: random.choice(k, 5, (n,)), equal(range(5))),
     "choice with weights": (lambda k, n: random.choice(k, 4, (n,), p=WEIGHTS.astype("f4")), dict(enumerate(WEIGHTS))),
     "choice without replacement": (chosen, pairs_without_replacement()),
@@ -117,8 +129,10 @@ DISCRETE = {
     "poisson, 40": (lambda k, n: random.poisson(k, 40.0, (n,)), law(stats.poisson(40), 75)),
     "binomial, 12": (lambda k, n: random.binomial(k, 12, 0.2, (n,)), law(stats.binom(12, 0.2), 13)),
     "binomial, 200": (lambda k, n: random.binomial(k, 200, 0.7, (n,)), law(stats.binom(200, 0.7), 180)),
-    "multinomial": (lambda k, n: random.multinomial(k, 10.0, jnp.array(WEIGHTS), shape=(n, 4))[:, 2],
-                    law(stats.binom(10, 0.3), 11)),
+    "multinomial": (
+        lambda k, n: random.multinomial(k, 10.0, jnp.array(WEIGHTS), shape=(n, 4))[:, 2],
+        law(stats.binom(10, 0.3), 11),
+    ),
 }
 
 
@@ -168,7 +182,9 @@ def test_discrete(name, n):
     assert drawn.shape == (n,) and chance_by_chi2(drawn, chances) > 1e-4
 
 
-@pytest.mark.parametrize("n", [pytest.param(1_000, id="quick"), pytest.param(100_000, id="many", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n", [pytest.param(1_000, id="quick"), pytest.param(100_000, id="many", marks=pytest.mark.slow)]
+)
 def test_orthogonal_matrices_are_of_haars_measure(n):
     """Each element of a rotation of three dimensions, as a coordinate of a point on the sphere, is uniform."""
     q = np.asarray(random.orthogonal(random.key(13), 3, (n,)), np.float64)
@@ -179,7 +195,18 @@ def test_orthogonal_matrices_are_of_haars_measure(n):
 
 def test_every_sampler_is_tested():
     """A new sampler of `random` gets a row here."""
-    none = {"Generator", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
-            "wrap_key_data", "orthogonal"}
+    none = {
+        "Generator",
+        "PRNGKey",
+        "clone",
+        "fold_in",
+        "key",
+        "key_data",
+        "key_dtype",
+        "key_impl",
+        "split",
+        "wrap_key_data",
+        "orthogonal",
+    }
     rows = {name.split(",")[0].split()[0] for name in (*CONTINUOUS, *DISCRETE)}
     assert rows == {n for n in dir(random) if not n.startswith("_") and callable(getattr(random, n))} - none

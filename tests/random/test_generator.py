@@ -1,4 +1,5 @@
 """Generators with a state: explicit in every transformation, and never the same numbers twice."""
+
 import numpy as np
 import pytest
 
@@ -14,23 +15,37 @@ def _distinct(values) -> bool:
 
 TRANSFORMED = {
     "eager": lambda rng: [rng.uniform() for _ in range(4)],
-    "jit": lambda rng: gradix.jit(lambda: (rng.uniform(), rng.uniform()))() + (gradix.jit(lambda: rng.uniform((2,)))(),),
+    "jit": lambda rng: (
+        gradix.jit(lambda: (rng.uniform(), rng.uniform()))() + (gradix.jit(lambda: rng.uniform((2,)))(),)
+    ),
     "scan": lambda rng: lax.scan(lambda c, _: (c, rng.uniform((2,))), 0, None, length=4)[1],
     "fori": lambda rng: lax.fori_loop(0, 5, lambda i, x: x.at[i].set(rng.uniform()), jnp.zeros(5)),
     "vmap": lambda rng: gradix.vmap(lambda i: rng.uniform() + 0 * i)(jnp.arange(8.0)),
-    "vmap twice": lambda rng: gradix.vmap(lambda i: gradix.vmap(lambda j: rng.uniform() + 0 * j)(jnp.arange(3.0)))(jnp.arange(4)),
-    "two draws of each example": lambda rng: gradix.vmap(lambda i: (rng.uniform() + 0 * i, rng.uniform() + 0 * i))(jnp.arange(4.0)),
+    "vmap twice": lambda rng: gradix.vmap(lambda i: gradix.vmap(lambda j: rng.uniform() + 0 * j)(jnp.arange(3.0)))(
+        jnp.arange(4)
+    ),
+    "two draws of each example": lambda rng: gradix.vmap(lambda i: (rng.uniform() + 0 * i, rng.uniform() + 0 * i))(
+        jnp.arange(4.0)
+    ),
     "jit in vmap": lambda rng: gradix.vmap(lambda i: gradix.jit(lambda: rng.uniform((2,)))())(jnp.arange(4)),
     "vmap in jit": lambda rng: gradix.jit(gradix.vmap(lambda i: rng.uniform() + 0 * i))(jnp.arange(4.0)),
-    "scan in vmap": lambda rng: gradix.vmap(lambda i: lax.scan(lambda c, _: (c, rng.uniform()), 0, None, length=3)[1])(jnp.arange(4)),
+    "scan in vmap": lambda rng: gradix.vmap(lambda i: lax.scan(lambda c, _: (c, rng.uniform()), 0, None, length=3)[1])(
+        jnp.arange(4)
+    ),
     "branch in vmap": lambda rng: gradix.vmap(
-        lambda i: lax.cond(i > 1, lambda: rng.uniform(), lambda: -rng.uniform()) + rng.uniform())(jnp.arange(4)),
+        lambda i: lax.cond(i > 1, lambda: rng.uniform(), lambda: -rng.uniform()) + rng.uniform()
+    )(jnp.arange(4)),
     "chunks": lambda rng: gradix.vmap(lambda i: rng.uniform() + 0 * i, chunk_size=2)(jnp.arange(8.0)),
     "grad": lambda rng: [gradix.grad(gradix.jit(lambda x: x * rng.uniform()))(1.0) for _ in range(3)],
     "vmap of grad": lambda rng: gradix.vmap(gradix.grad(lambda x: x * rng.uniform()))(jnp.arange(3.0)),
-    "argument": lambda rng: [gradix.jit(lambda g: g.uniform())(rng), rng.uniform(), gradix.jit(lambda g: g.uniform())(rng)],
+    "argument": lambda rng: [
+        gradix.jit(lambda g: g.uniform())(rng),
+        rng.uniform(),
+        gradix.jit(lambda g: g.uniform())(rng),
+    ],
     "argument mapped over": lambda rng: gradix.jit(
-        lambda g: gradix.vmap(lambda i: g.uniform() + 0 * i)(jnp.arange(4.0)))(rng),
+        lambda g: gradix.vmap(lambda i: g.uniform() + 0 * i)(jnp.arange(4.0))
+    )(rng),
     "split": lambda rng: gradix.vmap(lambda g: (g.uniform(), g.uniform()))(rng.split(3)),
     "spawned": lambda rng: [g.uniform() for g in (rng, *rng.spawn(3))],
 }
@@ -58,7 +73,18 @@ def test_methods_are_the_samplers():
     np.testing.assert_array_equal(rng.permutation(jnp.arange(5)), random.permutation(same.key(), jnp.arange(5)))
     assert rng.normal.__doc__ and "key" not in str(__import__("inspect").signature(random.Generator.normal))
     samplers = {n for n in dir(random) if callable(getattr(random, n)) and not n.startswith("_")}
-    about_keys = {"Generator", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"}
+    about_keys = {
+        "Generator",
+        "PRNGKey",
+        "clone",
+        "fold_in",
+        "key",
+        "key_data",
+        "key_dtype",
+        "key_impl",
+        "split",
+        "wrap_key_data",
+    }
     assert samplers - about_keys <= set(dir(random.Generator))
 
 
@@ -71,9 +97,16 @@ def test_a_split_generator_draws_only_under_vmap():
 def test_stateful_generator_draws_what_jax_draws():
     jax = pytest.importorskip("jax")
     from jax.experimental import random as theirs
+
     a, b = stateful.stateful_rng(7), theirs.stateful_rng(7)
-    for draw in (lambda r: r.uniform(), lambda r: r.normal(1.0, 2.0, (3,)), lambda r: r.integers(0, 10, (4,)),
-                 lambda r: r.random(2), lambda r: r.uniform(np.zeros(2, "f4"), 3.0), lambda r: r.spawn(2)[1].uniform()):
+    for draw in (
+        lambda r: r.uniform(),
+        lambda r: r.normal(1.0, 2.0, (3,)),
+        lambda r: r.integers(0, 10, (4,)),
+        lambda r: r.random(2),
+        lambda r: r.uniform(np.zeros(2, "f4"), 3.0),
+        lambda r: r.spawn(2)[1].uniform(),
+    ):
         np.testing.assert_allclose(draw(a), draw(b), rtol=1e-6)
     np.testing.assert_array_equal(random.key_data(a.key((2,))), jax.random.key_data(b.key((2,))))
     mapped = gradix.vmap(lambda r: r.uniform())(a.split(3)), jax.vmap(lambda r: r.uniform())(b.split(3))
@@ -120,8 +153,11 @@ WAYS = {
     "scan": lambda f: lambda r: lax.scan(lambda c, _: (c, f(r)), 0, None, length=2)[1],
     "map": lambda f: lambda r: lax.map(lambda i: f(r), jnp.arange(2)),
     "fori_loop": lambda f: lambda r: lax.fori_loop(0, 2, lambda i, rows: _set(rows, i, f(r)), _all_times(f)),
-    "while_loop": lambda f: lambda r: lax.while_loop(
-        lambda s: s[0] < 2, lambda s: (s[0] + 1, _set(s[1], s[0], f(r))), (0, _all_times(f)))[1],
+    "while_loop": lambda f: (
+        lambda r: lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, _set(s[1], s[0], f(r))), (0, _all_times(f)))[
+            1
+        ]
+    ),
     "cond": lambda f: lambda r: lax.cond(jnp.array(True), lambda: f(r), lambda: f(r)),
     "switch": lambda f: lambda r: lax.switch(jnp.array(1), [lambda: f(r)] * 3),
     "vmap": lambda f: lambda r: gradix.vmap(lambda i: gradix.tree.map(lambda v: v + 0 * i, f(r)))(jnp.arange(2.0)),
@@ -206,8 +242,11 @@ def test_a_function_over_devices_takes_keys():
 @pytest.mark.parametrize("make", [random.Generator, stateful.stateful_rng])
 def test_a_generator_without_a_seed_is_not_made_in_a_transformation(make):
     assert 0 <= make().uniform() < 1
-    for f in (lambda: gradix.jit(lambda: make().uniform())(), lambda: gradix.grad(lambda x: x * make().uniform())(1.0),
-              lambda: gradix.vmap(lambda x: x * make().uniform())(jnp.ones(2))):
+    for f in (
+        lambda: gradix.jit(lambda: make().uniform())(),
+        lambda: gradix.grad(lambda x: x * make().uniform())(1.0),
+        lambda: gradix.vmap(lambda x: x * make().uniform())(jnp.ones(2)),
+    ):
         with pytest.raises(TypeError, match="needs a seed"):
             f()
     assert 0 <= gradix.jit(lambda seed: make(seed).uniform())(3) < 1

@@ -1,4 +1,5 @@
 """Keys of XLA's own generators, rbg and unsafe_rbg: the same words on the host and compiled, whatever bits they hold."""
+
 import copy
 import pickle
 
@@ -12,8 +13,17 @@ from gradix._ops.random.random import random_split_p
 
 IMPLS = ("rbg", "unsafe_rbg")
 # Halves that are NaN of either kind, infinite, subnormal and signed zero as numbers.
-ODD = np.array([[1, 0x7FF00000, 0, 0x80000000], [0xFFFFFFFF] * 4, [0, 0x7FF00000, 1, 0], [1, 0xFFF80000, 5, 0x7FF80000],
-                [0, 0, 0, 0x80000000], [0] * 4], "uint32")
+ODD = np.array(
+    [
+        [1, 0x7FF00000, 0, 0x80000000],
+        [0xFFFFFFFF] * 4,
+        [0, 0x7FF00000, 1, 0],
+        [1, 0xFFF80000, 5, 0x7FF80000],
+        [0, 0, 0, 0x80000000],
+        [0] * 4,
+    ],
+    "uint32",
+)
 
 
 EAGER = config.Setting("gradix_eager", "")
@@ -42,9 +52,17 @@ def test_host_and_compiled_make_the_same_words(impl):
 
     def programs(keys):
         one = keys[3]
-        made = [random.split(one, (2, 3)), gradix.vmap(lambda k: random.split(k, 2))(keys), random.fold_in(one, 9),
-                gradix.vmap(random.fold_in)(keys, data), gradix.vmap(random.fold_in, (None, 0))(one, data),
-                gradix.vmap(random.fold_in, (0, None))(keys, 3), random.clone(keys), random.split(one, 0), random.split(one, ())]
+        made = [
+            random.split(one, (2, 3)),
+            gradix.vmap(lambda k: random.split(k, 2))(keys),
+            random.fold_in(one, 9),
+            gradix.vmap(random.fold_in)(keys, data),
+            gradix.vmap(random.fold_in, (None, 0))(one, data),
+            gradix.vmap(random.fold_in, (0, None))(keys, 3),
+            random.clone(keys),
+            random.split(one, 0),
+            random.split(one, ()),
+        ]
         drawn = [random.bits(one, (5,), t) for t in ("uint8", "uint16", "uint32")]
         return [random.key_data(k) for k in made], drawn, gradix.vmap(lambda k: random.bits(k, (2, 3)))(keys)
 
@@ -57,16 +75,25 @@ def test_words_of_every_kind_survive(impl):
     assert words(keys) == ODD.tolist()
 
     def moved(keys):
-        chosen = [keys[::-1], keys.reshape(2, 3).T, jnp.concatenate([keys[1:], keys[:1]]), jnp.where(np.arange(6) % 2 == 0, keys, keys[5]),
-                  keys.at[2].set(keys[1]), jnp.take(keys, np.array([1, 9]), mode="fill"), jnp.stack([keys[0], keys[1]]),
-                  lax.cond(True, lambda k: k, lambda k: k[::-1], keys), lax.scan(lambda c, k: (c, k), 0, keys)[1],
-                  lax.fori_loop(0, 3, lambda i, k: jnp.roll(k, 1), keys), jnp.broadcast_to(keys[3], (2, 2))]
+        chosen = [
+            keys[::-1],
+            keys.reshape(2, 3).T,
+            jnp.concatenate([keys[1:], keys[:1]]),
+            jnp.where(np.arange(6) % 2 == 0, keys, keys[5]),
+            keys.at[2].set(keys[1]),
+            jnp.take(keys, np.array([1, 9]), mode="fill"),
+            jnp.stack([keys[0], keys[1]]),
+            lax.cond(True, lambda k: k, lambda k: k[::-1], keys),
+            lax.scan(lambda c, k: (c, k), 0, keys)[1],
+            lax.fori_loop(0, 3, lambda i, k: jnp.roll(k, 1), keys),
+            jnp.broadcast_to(keys[3], (2, 2)),
+        ]
         return [random.key_data(k) for k in chosen]
 
     moved = both_ways(moved, keys)
     assert moved[0].tolist() == ODD[::-1].tolist()
     assert moved[5].tolist() == [ODD[1].tolist(), [2**32 - 1] * 4]
-    assert words(gradix.jit(lambda: keys)()) == ODD.tolist()                           # as constants of a program
+    assert words(gradix.jit(lambda: keys)()) == ODD.tolist()  # as constants of a program
     assert words(gradix.jit(lambda: keys[2])()) == ODD[2].tolist()
     assert words(pickle.loads(pickle.dumps(keys))) == words(copy.deepcopy(keys)) == ODD.tolist()
 
@@ -74,9 +101,11 @@ def test_words_of_every_kind_survive(impl):
 @pytest.mark.parametrize("impl", IMPLS)
 def test_keys_are_equal_where_all_their_words_are(impl):
     keys = random.wrap_key_data(ODD, impl=impl)
-    same = both_ways(lambda k: [k == k, k != k, k == k[::-1], k != k[4], k[4] == k[5], gradix.vmap(lambda a: a == k[1])(k)], keys)
+    same = both_ways(
+        lambda k: [k == k, k != k, k == k[::-1], k != k[4], k[4] == k[5], gradix.vmap(lambda a: a == k[1])(k)], keys
+    )
     assert same[0].tolist() == [True] * 6 and not same[1].any() and not same[2].any()
-    assert same[3].tolist() == [True] * 4 + [False, True]                              # the words of -0.0 and 0.0 differ
+    assert same[3].tolist() == [True] * 4 + [False, True]  # the words of -0.0 and 0.0 differ
     assert not same[4] and same[5].tolist() == [False, True] + [False] * 4
     assert jnp.array_equal(keys, keys)
 
@@ -84,7 +113,9 @@ def test_keys_are_equal_where_all_their_words_are(impl):
 def test_both_generators_draw_the_same_bits_of_a_key():
     a, b = random.key(3, impl="rbg"), random.key(3, impl="unsafe_rbg")
     assert random.bits(a, (4,)).tolist() == random.bits(b, (4,)).tolist()
-    assert words(random.split(a)) != words(random.split(b)) and words(random.fold_in(a, 1)) != words(random.fold_in(b, 1))
+    assert words(random.split(a)) != words(random.split(b)) and words(random.fold_in(a, 1)) != words(
+        random.fold_in(b, 1)
+    )
 
 
 @pytest.mark.x32
@@ -94,7 +125,9 @@ def test_a_draw_is_what_the_generator_gives():
         for dtype in ("uint8", "uint16", "uint32", "uint64"):
             expected = lax.rng_bit_generator(random.key_data(key), (2, 3, 3), dtype)[1]
             assert both_ways(lambda k, d=dtype: random.bits(k, (2, 3, 3), d), key).tolist() == expected.tolist()
-    carried = random.wrap_key_data(np.array([1, 2, 2**32 - 1, 2**32 - 1], "uint32"), impl="rbg")      # the counter runs over
+    carried = random.wrap_key_data(
+        np.array([1, 2, 2**32 - 1, 2**32 - 1], "uint32"), impl="rbg"
+    )  # the counter runs over
     assert random.bits(carried, (12,)).tolist() == lax.rng_bit_generator(random.key_data(carried), (12,))[1].tolist()
 
 
@@ -102,8 +135,14 @@ def test_a_draw_is_what_the_generator_gives():
 def test_no_keys_draw_nothing(impl):
     none = random.split(random.key(0, impl=impl), 0)
     each = gradix.vmap
-    shapes = both_ways(lambda k: [random.key_data(each(lambda q: random.split(q, 3))(k)), each(lambda q: random.bits(q, (2,)))(k),
-                                  random.key_data(each(lambda q: random.fold_in(q, 1))(k))], none)
+    shapes = both_ways(
+        lambda k: [
+            random.key_data(each(lambda q: random.split(q, 3))(k)),
+            each(lambda q: random.bits(q, (2,)))(k),
+            random.key_data(each(lambda q: random.fold_in(q, 1))(k)),
+        ],
+        none,
+    )
     assert [s.shape for s in shapes] == [(0, 3, 4), (0, 2), (0, 4)]
 
 
@@ -124,7 +163,7 @@ def test_key_types_do_not_mix():
     a, b, c = random.key(0), random.key(0, impl="rbg"), random.key(0, impl="unsafe_rbg")
     for x, y in ((a, b), (b, c), (c, a)):
         with pytest.raises(TypeError):
-            x == y                                                                      # noqa: B015
+            x == y  # noqa: B015
         with pytest.raises((TypeError, ValueError)):
             jnp.stack([x, y])
     with pytest.raises(TypeError, match="urbg"):
@@ -150,14 +189,18 @@ def test_a_generator_that_is_not_there_is_told_by_those_that_are():
 
 # What JAX 0.10 draws from keys 3 by 2, mapped over both axes, the second one outside.
 TURNED = {
-    "rbg": dict(bits=[[1856252100, 1385834773, 4083534721], [2276027212, 4066935304, 1830184809]],
-                keys=[[1586930987, 2765505275, 1602841616], [3807081006, 2086325090, 1285600748]],
-                gammas=[[5.1155872, 2.6509163, 1.860653], [1.4076602, 3.296384, 8.1808033]],
-                shapes=[3.4464264, 4.3616843, 13.731373]),
-    "unsafe_rbg": dict(bits=[[3519242469, 939113026, 3707025921], [1269154273, 1780567727, 820849072]],
-                       keys=[[4095447092, 715632422, 3559612636], [4101914241, 2593916818, 2227004589]],
-                       gammas=[[3.7410221, 5.1356363, 3.7360406], [0.8279864, 0.57231367, 1.0592077]],
-                       shapes=[1.6314622, 4.3805203, 11.5219555]),
+    "rbg": dict(
+        bits=[[1856252100, 1385834773, 4083534721], [2276027212, 4066935304, 1830184809]],
+        keys=[[1586930987, 2765505275, 1602841616], [3807081006, 2086325090, 1285600748]],
+        gammas=[[5.1155872, 2.6509163, 1.860653], [1.4076602, 3.296384, 8.1808033]],
+        shapes=[3.4464264, 4.3616843, 13.731373],
+    ),
+    "unsafe_rbg": dict(
+        bits=[[3519242469, 939113026, 3707025921], [1269154273, 1780567727, 820849072]],
+        keys=[[4095447092, 715632422, 3559612636], [4101914241, 2593916818, 2227004589]],
+        gammas=[[3.7410221, 5.1356363, 3.7360406], [0.8279864, 0.57231367, 1.0592077]],
+        shapes=[1.6314622, 4.3805203, 11.5219555],
+    ),
 }
 
 
@@ -169,9 +212,15 @@ def test_the_order_in_which_mapped_keys_draw_is_that_of_others(impl):
     def mapped(function):
         return gradix.vmap(gradix.vmap(function), 1)
 
-    bits, split, gammas, shapes = both_ways_close(lambda k: (
-        mapped(lambda q: random.bits(random.split(q)[1], ()))(k), random.key_data(mapped(random.split)(k))[..., 1, 3],
-        mapped(lambda q: random.gamma(q, 2.5))(k), gradix.vmap(lambda a: random.gamma(k[0, 0], a))(np.array([0.5, 2, 9], "float32"))), keys)
+    bits, split, gammas, shapes = both_ways_close(
+        lambda k: (
+            mapped(lambda q: random.bits(random.split(q)[1], ()))(k),
+            random.key_data(mapped(random.split)(k))[..., 1, 3],
+            mapped(lambda q: random.gamma(q, 2.5))(k),
+            gradix.vmap(lambda a: random.gamma(k[0, 0], a))(np.array([0.5, 2, 9], "float32")),
+        ),
+        keys,
+    )
     assert bits.tolist() == want["bits"] and split.tolist() == want["keys"]
     np.testing.assert_allclose(gammas, want["gammas"], rtol=2e-5)
     np.testing.assert_allclose(shapes, want["shapes"], rtol=2e-5)

@@ -1,4 +1,5 @@
 """Random integers that are drawn often."""
+
 import numpy as np
 import pytest
 

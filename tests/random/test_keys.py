@@ -1,4 +1,5 @@
 """Keys: what they are, what is refused, and how they behave in arrays and programs."""
+
 import numpy as np
 import pytest
 
@@ -41,8 +42,22 @@ def test_arrays_of_keys_are_refused_by_samplers():
         random.uniform(random.split(random.key(0)))
 
 
-@pytest.mark.parametrize("operation", [lambda k: k + 1, lambda k: k * k, lambda k: -k, lambda k: k < k, float, bool,
-                                       int, np.asarray, lambda k: k.item(), lambda k: k.sum(), jnp.sin])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda k: k + 1,
+        lambda k: k * k,
+        lambda k: -k,
+        lambda k: k < k,
+        float,
+        bool,
+        int,
+        np.asarray,
+        lambda k: k.item(),
+        lambda k: k.sum(),
+        jnp.sin,
+    ],
+)
 def test_keys_are_no_numbers(operation):
     with pytest.raises(TypeError):
         operation(random.key(0))
@@ -95,6 +110,7 @@ def test_bad_arguments():
 
 
 # -- key reuse -----------------------------------------------------------------------------------------------------
+
 
 def twice(key):
     return random.uniform(key) + random.normal(key)
@@ -162,6 +178,7 @@ def keys_carried(key):
     def turn(key, _):
         key, sub = random.split(key)
         return key, random.uniform(sub)
+
     return lax.scan(turn, key, None, length=4)[1]
 
 
@@ -186,8 +203,13 @@ def test_an_offset_is_added_to_seeds():
 
     compiled, of_array = gradix.jit(lambda: random.key(3)), gradix.jit(random.key)
     ways = [
-        lambda: random.key(3), lambda: random.PRNGKey(3), lambda: random.key(np.uint32(3)), lambda: random.key(jnp.int32(3)),
-        lambda: of_array(3), compiled, lambda: random.key(np.int8(3)),
+        lambda: random.key(3),
+        lambda: random.PRNGKey(3),
+        lambda: random.key(np.uint32(3)),
+        lambda: random.key(jnp.int32(3)),
+        lambda: of_array(3),
+        compiled,
+        lambda: random.key(np.int8(3)),
     ]
     plain = made(lambda: random.key(3)), made(lambda: random.key(7)), made(lambda: random.key(-1))
     for offset, want in (0, plain[0]), (4, plain[1]), (-4, plain[2]), (0, plain[0]):

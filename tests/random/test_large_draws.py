@@ -1,4 +1,5 @@
 """Draws large enough for vectorized loops, from keys that are made in the same program: compiled as on the host."""
+
 import numpy as np
 import pytest
 
@@ -24,6 +25,7 @@ DRAWS = {
 @pytest.mark.parametrize("name", DRAWS)
 def test_draws_of_new_keys(name, impl):
     """The keys are split, folded and drawn from in one program; a function of the results follows in the same loop."""
+
     def drawn(k):
         return jnp.sqrt(1 + abs(DRAWS[name](random.split(random.fold_in(k, 1))[1])))
 

@@ -1,4 +1,5 @@
 """Shapes and types of multinomial draws."""
+
 import numpy as np
 import pytest
 

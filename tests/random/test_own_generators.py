@@ -1,4 +1,5 @@
 """Generators of bits that users define, and keys as ordinary arrays."""
+
 import numpy as np
 import pytest
 
@@ -15,13 +16,23 @@ def _pair(function):
 
 
 DOUBLE = generators.define_prng_impl(
-    key_shape=(2, 2), seed=lambda s: jnp.stack([FRY.seed(s), FRY.seed(s + 1)]), split=_pair(FRY.split), fold_in=_pair(FRY.fold_in),
+    key_shape=(2, 2),
+    seed=lambda s: jnp.stack([FRY.seed(s), FRY.seed(s + 1)]),
+    split=_pair(FRY.split),
+    fold_in=_pair(FRY.fold_in),
     random_bits=lambda k, width, shape: FRY.random_bits(k[0], width, shape) ^ FRY.random_bits(k[1], width, shape),
-    name="double", tag="dbl")
+    name="double",
+    tag="dbl",
+)
 THREE = generators.define_prng_impl(
-    key_shape=(3,), seed=lambda s: jnp.array([1, 2, 0], "uint32") + s.astype("uint32"),
+    key_shape=(3,),
+    seed=lambda s: jnp.array([1, 2, 0], "uint32") + s.astype("uint32"),
     split=lambda k, shape: k + jnp.arange(np.prod(shape, dtype=int), dtype="uint32").reshape(*shape, 1),
-    random_bits=lambda k, width, shape: FRY.random_bits(k[:2], width, shape), fold_in=lambda k, data: k + data, name="three", tag="t3")
+    random_bits=lambda k, width, shape: FRY.random_bits(k[:2], width, shape),
+    fold_in=lambda k, data: k + data,
+    name="three",
+    tag="t3",
+)
 
 
 @pytest.mark.x32
@@ -35,9 +46,13 @@ def test_keys_of_a_users_generator(impl):
     np.testing.assert_array_equal(random.key_data(keys)[1, 2], impl.split(random.key_data(key), (2, 3))[1, 2])
     back = random.wrap_key_data(random.key_data(keys), impl=impl)
     np.testing.assert_array_equal(random.key_data(back), random.key_data(keys))
-    compiled = gradix.jit(lambda k: (random.key_data(random.split(k, 2)), random.normal(k, (2,)), random.key_data(random.fold_in(k, 5))))
-    for got, want in zip(compiled(key), (random.key_data(random.split(key, 2)), random.normal(key, (2,)),
-                                         random.key_data(random.fold_in(key, 5)))):
+    compiled = gradix.jit(
+        lambda k: (random.key_data(random.split(k, 2)), random.normal(k, (2,)), random.key_data(random.fold_in(k, 5)))
+    )
+    for got, want in zip(
+        compiled(key),
+        (random.key_data(random.split(key, 2)), random.normal(key, (2,)), random.key_data(random.fold_in(key, 5))),
+    ):
         np.testing.assert_allclose(got, want, rtol=1e-6)
     mapped = gradix.vmap(lambda k: random.bits(k, (4,)))(keys[0])
     np.testing.assert_array_equal(mapped, [random.bits(k, (4,)) for k in keys[0]])
@@ -47,6 +62,7 @@ def test_keys_of_a_users_generator(impl):
 
 def test_reuse_of_keys_of_a_users_generator_is_seen():
     from gradix.experimental.key_reuse import KeyReuseError, check_key_reuse
+
     with pytest.raises(KeyReuseError):
         check_key_reuse(lambda k: random.bits(k) + random.bits(k), random.key(0, impl=THREE))
 
@@ -79,9 +95,19 @@ def test_keys_move_as_arrays_do():
     assert np.array_equal(random.key_data(lax.pad(KEYS, KEYS[2], [(1, 0, 0)])), WORDS[[2, 0, 1, 2, 3]])
 
 
-@pytest.mark.parametrize("wrong", [
-    lambda: jnp.isclose(KEYS, 1.0), lambda: jnp.sort(KEYS), lambda: jnp.argsort(KEYS), lambda: jnp.unique(KEYS),
-    lambda: KEYS.at[0].add(KEYS[1]), lambda: KEYS + 1, lambda: jnp.sum(KEYS), lambda: KEYS @ KEYS])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: jnp.isclose(KEYS, 1.0),
+        lambda: jnp.sort(KEYS),
+        lambda: jnp.argsort(KEYS),
+        lambda: jnp.unique(KEYS),
+        lambda: KEYS.at[0].add(KEYS[1]),
+        lambda: KEYS + 1,
+        lambda: jnp.sum(KEYS),
+        lambda: KEYS @ KEYS,
+    ],
+)
 def test_keys_are_no_numbers(wrong):
     with pytest.raises(TypeError, match=r"key"):
         wrong()
@@ -101,8 +127,14 @@ def test_where_keys_stand_among_dtypes():
 
 
 ONE = generators.define_prng_impl(
-    key_shape=(1,), seed=lambda s: s.astype("uint32")[None], split=lambda k, shape: k + jnp.arange(np.prod(shape, dtype=int), dtype="uint32").reshape(*shape, 1),
-    random_bits=lambda k, width, shape: FRY.random_bits(jnp.concatenate([k, k]), width, shape), fold_in=lambda k, data: k + data, name="one", tag="t1")
+    key_shape=(1,),
+    seed=lambda s: s.astype("uint32")[None],
+    split=lambda k, shape: k + jnp.arange(np.prod(shape, dtype=int), dtype="uint32").reshape(*shape, 1),
+    random_bits=lambda k, width, shape: FRY.random_bits(jnp.concatenate([k, k]), width, shape),
+    fold_in=lambda k, data: k + data,
+    name="one",
+    tag="t1",
+)
 
 
 @pytest.mark.parametrize("wrapped", [lambda f: f, gradix.jit, gradix.vmap], ids=["eager", "jit", "vmap"])

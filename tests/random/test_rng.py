@@ -1,4 +1,5 @@
 """The generators of XLA: the bits JAX gives for a state, and numbers without one."""
+
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ KNOWN = {
 @pytest.mark.parametrize("name, dtype", KNOWN)
 def test_bits_of_a_state(name, dtype):
     algorithm = lax.RandomAlgorithm[name]
-    draw = lambda key: lax.rng_bit_generator(key, (5,), dtype, algorithm)       # noqa: E731
+    draw = lambda key: lax.rng_bit_generator(key, (5,), dtype, algorithm)  # noqa: E731
     for run in (draw, gradix.jit(draw)):
         state, bits = run(STATE)
         assert (state.dtype, bits.dtype, bits.shape) == (np.uint32, dtype, (5,))
@@ -51,6 +52,7 @@ def test_other_bits_raise():
 def test_numbers_without_a_state(run):
     def draws():
         return lax.rng_uniform(1.0, 3.0, (1000,)), lax.rng_uniform(1.0, 3.0, (1000,)), lax.rng_uniform(2, 9, (1000,))
+
     first, second, whole = map(np.asarray, run(draws)())
     assert (first >= 1).all() and (first < 3).all() and abs(first.mean() - 2) < 0.1
     assert (first != second).any()

@@ -1,4 +1,5 @@
 """Truncated normal numbers, above all in the tails; and uniform ranges wider than the largest number."""
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -8,8 +9,26 @@ import gradix.numpy as jnp
 from gradix import random
 
 N = 20_000
-BOUNDS = [(-1, 1), (0, 3), (-np.inf, np.inf), (3, 3.5), (4, 4.5), (4, np.inf), (5.5, 7), (6, np.inf), (8, 8.1), (20, np.inf), (30, 30.01),
-          (100, np.inf), (1000, 1001), (-7, -6), (-np.inf, -10), (-300, -200), (-2, 50), (-50, 9)]
+BOUNDS = [
+    (-1, 1),
+    (0, 3),
+    (-np.inf, np.inf),
+    (3, 3.5),
+    (4, 4.5),
+    (4, np.inf),
+    (5.5, 7),
+    (6, np.inf),
+    (8, 8.1),
+    (20, np.inf),
+    (30, 30.01),
+    (100, np.inf),
+    (1000, 1001),
+    (-7, -6),
+    (-np.inf, -10),
+    (-300, -200),
+    (-2, 50),
+    (-50, 9),
+]
 
 
 def share(x, low, high):
@@ -42,8 +61,14 @@ def test_they_have_the_distribution_and_lie_within(low, high):
 @pytest.mark.parametrize(("low", "high"), BOUNDS)
 def test_halves_lie_where_single_numbers_do(low, high, dtype):
     low, high = [float(jnp.asarray(v, dtype)) for v in (low, high)]
-    step = max([float(abs(jnp.nextafter(jnp.asarray(v, dtype), jnp.asarray(0, dtype)) - jnp.asarray(v, dtype)))
-                for v in (low, high) if np.isfinite(v)], default=0)
+    step = max(
+        [
+            float(abs(jnp.nextafter(jnp.asarray(v, dtype), jnp.asarray(0, dtype)) - jnp.asarray(v, dtype)))
+            for v in (low, high)
+            if np.isfinite(v)
+        ],
+        default=0,
+    )
     if high - low < 3 * step:
         pytest.skip("few numbers of this type lie between")
     found, wanted = drawn(low, high, dtype), drawn(low, high, "float32")
@@ -63,6 +88,7 @@ def test_bits_of_ordinary_intervals_are_those_of_the_error_function():
 def test_compiled_as_eager(low, high, shape):
     def draw(key, low, high):
         return random.truncated_normal(key, low, high, shape)
+
     args = random.key(2), jnp.float32(low), jnp.float32(high)
     eager, compiled = draw(*args), gradix.jit(draw)(*args)
     assert eager.shape == shape
@@ -81,10 +107,14 @@ def test_intervals_side_by_side():
 def test_slopes_in_the_bounds(low, high):
     """d x / d low and d x / d high at a fixed place in the distribution, by differences in float64."""
     with gradix.enable_x64():
+
         def draw(low, high):
             return random.truncated_normal(random.key(5), low, high, (50,), "float64")
+
         h = 1e-3
-        for found, up, down in zip(gradix.jacfwd(draw, argnums=(0, 1))(low, high), [(h, 0), (0, h)], [(-h, 0), (0, -h)]):
+        for found, up, down in zip(
+            gradix.jacfwd(draw, argnums=(0, 1))(low, high), [(h, 0), (0, h)], [(-h, 0), (0, -h)]
+        ):
             wanted = (draw(low + up[0], high + up[1]) - draw(low + down[0], high + down[1])) / (2 * h)
             np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-5)
 
@@ -93,7 +123,11 @@ def test_slopes_in_the_bounds(low, high):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_uniform_ranges_wider_than_the_largest_number(dtype, compiled):
     most = float(jnp.finfo(dtype).max)
-    draw = gradix.jit(lambda k, a, b: random.uniform(k, (4000,), dtype, a, b)) if compiled else lambda k, a, b: random.uniform(k, (4000,), dtype, a, b)
+    draw = (
+        gradix.jit(lambda k, a, b: random.uniform(k, (4000,), dtype, a, b))
+        if compiled
+        else lambda k, a, b: random.uniform(k, (4000,), dtype, a, b)
+    )
     x = np.asarray(draw(random.key(0), jnp.asarray(-most, dtype), jnp.asarray(most, dtype)), np.float64) / most
     assert np.isfinite(x).all() and x.min() >= -1 and x.max() <= 1
     assert stats.kstest((x + 1) / 2, "uniform").pvalue > 1e-4
@@ -102,5 +136,7 @@ def test_uniform_ranges_wider_than_the_largest_number(dtype, compiled):
 @pytest.mark.x32
 def test_ordinary_ranges_keep_their_bits():
     found = random.uniform(random.key(0), (1000,), minval=-3.0, maxval=2.5)
-    wanted = np.maximum(np.float32(-3), (np.asarray(random.uniform(random.key(0), (1000,)), np.float64) * 5.5 - 3).astype("f"))
+    wanted = np.maximum(
+        np.float32(-3), (np.asarray(random.uniform(random.key(0), (1000,)), np.float64) * 5.5 - 3).astype("f")
+    )
     np.testing.assert_array_equal(found, wanted)

@@ -1,4 +1,5 @@
 """How many mechanisms there are for one thing: a feature is a function or a row of a table, and not one more class of these."""
+
 import dataclasses
 import inspect
 import re
@@ -19,8 +20,12 @@ CLASS = re.compile(r"^ *class (\w+)\((.*)\):", re.MULTILINE)
 def subclasses(*parts: str, of: str) -> set[str]:
     """The names of the classes in these folders that have a base of this name."""
     texts = [p.read_text("utf-8") for part in parts for p in (PACKAGE / part).rglob("*.py")]
-    return {name for text in texts for name, bases in CLASS.findall(text)
-            if of in [b.strip().rpartition(".")[2] for b in bases.split(",")]}
+    return {
+        name
+        for text in texts
+        for name, bases in CLASS.findall(text)
+        if of in [b.strip().rpartition(".")[2] for b in bases.split(",")]
+    }
 
 
 def test_the_emitter_is_two_classes():
@@ -57,6 +62,7 @@ def test_what_a_lower_layer_gets_from_a_higher_one_is_in_one_record():
 
 def test_every_seam_is_set():
     import gradix._ops.collectives  # noqa: F401
+
     gradix.jit(lambda x: x + 1)(gradix.numpy.ones(3))
     assert "abs" in str(gradix.make_jaxpr(abs)(1.0))
     assert [name for name in seams.__annotations__ if getattr(seams, name, None) is None] == []

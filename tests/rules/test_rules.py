@@ -1,4 +1,5 @@
 """Every record of a primitive through every rule: value, compilation, derivatives, mapping, sizes, errors."""
+
 from __future__ import annotations
 
 from itertools import product
@@ -93,7 +94,9 @@ def _same(g, w, dtype, rtol):
         close(g, w, tolerance(dtype, rtol))
 
 
-@pytest.mark.parametrize("dtypes", [lambda all: {all[0], all[-1]}, pytest.param(set, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "dtypes", [lambda all: {all[0], all[-1]}, pytest.param(set, marks=pytest.mark.slow)], ids=["some", "all"]
+)
 @pytest.mark.parametrize("spec", [s for s in ALL if s.edge], ids=repr)
 def test_edge_values_compiled_equal_host(spec, dtypes):
     """Zeros, infinities, NaN and numbers at the range's ends go the same way on both."""
@@ -103,8 +106,14 @@ def test_edge_values_compiled_equal_host(spec, dtypes):
             continue
         kind = np.asarray(operands(sample, dtype)[0]).dtype
         with np.errstate(all="ignore"):
-            values = np.array([v for v in spec.edge if kind.kind not in "iu" or (
-                np.isfinite(v) and v == int(v) and np.iinfo(kind).min <= v <= np.iinfo(kind).max)]).astype(kind)
+            values = np.array(
+                [
+                    v
+                    for v in spec.edge
+                    if kind.kind not in "iu"
+                    or (np.isfinite(v) and v == int(v) and np.iinfo(kind).min <= v <= np.iinfo(kind).max)
+                ]
+            ).astype(kind)
         if kind.kind in "iu":
             values = np.unique(np.concatenate([values, [np.iinfo(kind).min, np.iinfo(kind).max]]).astype(kind))
         pairs = np.meshgrid(*[values] * len(sample.operands), indexing="ij")
@@ -131,8 +140,12 @@ def real_pairs(spec, sample, seed=0):
 
 def direction(xs, seed):
     rng = np.random.default_rng(seed)
-    return [jnp.asarray((rng.normal(size=x.shape) + (1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else 0))
-                                 .astype(x.dtype)) for x in xs]
+    return [
+        jnp.asarray(
+            (rng.normal(size=x.shape) + (1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else 0)).astype(x.dtype)
+        )
+        for x in xs
+    ]
 
 
 def difference(function, xs, ts, eps=1e-6):
@@ -191,7 +204,7 @@ def test_second_derivative(spec):
             if not xs or any(x.dtype.kind == "c" for x in xs):
                 continue
             cts = direction(function(*xs), 4)
-            gradient = lambda *v, f=function, c=cts: list(gradix.vjp(f, *v)[1](c))     # noqa: E731
+            gradient = lambda *v, f=function, c=cts: list(gradix.vjp(f, *v)[1](c))  # noqa: E731
             ts = direction(xs, 5)
             want = difference(gradient, xs, ts)
             _, got = gradix.jvp(gradient, xs, ts)
@@ -209,9 +222,10 @@ def test_declared_zero_derivative(spec):
             continue
         args = operands(sample, dtype)
         at = [i for i, a in enumerate(args) if a.dtype.kind == "f"]
-        f = lambda *xs, a=args, s=sample, at=at: sum(          # noqa: E731
+        f = lambda *xs, a=args, s=sample, at=at: sum(  # noqa: E731
             o.astype("float32").sum()
-            for o in outputs(spec, s, [xs[at.index(i)] if i in at else v for i, v in enumerate(a)]))
+            for o in outputs(spec, s, [xs[at.index(i)] if i in at else v for i, v in enumerate(a)])
+        )
         for g in gradix.grad(f, tuple(range(len(at))))(*[args[i] for i in at]):
             assert not np.asarray(g).any()
 
@@ -219,11 +233,11 @@ def test_declared_zero_derivative(spec):
 @pytest.mark.parametrize("source, target", [("float32", "float16"), ("float16", "float32"), ("bfloat16", "float32")])
 def test_conversion_converts_tangents(source, target):
     x = jnp.arange(3, dtype=source)
-    f = lambda x: lax.convert_element_type(x, target)          # noqa: E731
+    f = lambda x: lax.convert_element_type(x, target)  # noqa: E731
     y, t = gradix.jvp(f, (x,), (x,))
     assert t.dtype == y.dtype == target
     close(t, np.arange(3), 1e-6)
-    back, = gradix.vjp(f, x)[1](t)
+    (back,) = gradix.vjp(f, x)[1](t)
     assert back.dtype == source
     close(back, np.arange(3), 1e-6)
 
@@ -246,11 +260,19 @@ def test_vmap_is_the_loop(spec):
         choices = [(None, *range(a.ndim + 1)) if c else (None,) for a, c in zip(seeds[0], can)]
         cases = [c for c in product(*choices) if any(a is not None for a in c)]
         for axes in cases[:: max(1, len(cases) // 12)]:
-            args = [a if axis is None else jnp.asarray(np.stack([np.asarray(a), np.asarray(b)], axis))
-                    for a, b, axis in zip(*seeds, axes)]
+            args = [
+                a if axis is None else jnp.asarray(np.stack([np.asarray(a), np.asarray(b)], axis))
+                for a, b, axis in zip(*seeds, axes)
+            ]
             got = gradix.vmap(lambda *xs, s=sample: outputs(spec, s, xs), in_axes=axes)(*args)
-            singles = [outputs(spec, sample, [a if axis is None else seeds[k][i] for i, (a, axis) in
-                                              enumerate(zip(seeds[0], axes))]) for k in range(2)]
+            singles = [
+                outputs(
+                    spec,
+                    sample,
+                    [a if axis is None else seeds[k][i] for i, (a, axis) in enumerate(zip(seeds[0], axes))],
+                )
+                for k in range(2)
+            ]
             for g, *rows in zip(got, *singles):
                 _same(g, np.stack([np.asarray(r) for r in rows]), dtype, 1e-5)
 
@@ -265,24 +287,58 @@ def test_wrong_use_raises(spec):
 # Primitives tested elsewhere, with the reason.
 ELSEWHERE = {
     "holds a program; tests/control": {
-        "jit", "cond", "while", "while_save", "while_linear", "while_back", "while_curved", "scan", "custom_jvp_call",
-        "custom_vjp_call", "custom_lin", "remat2", "custom_linear_solve", "reduce", "scatter_apply",
-        "composite"},
+        "jit",
+        "cond",
+        "while",
+        "while_save",
+        "while_linear",
+        "while_back",
+        "while_curved",
+        "scan",
+        "custom_jvp_call",
+        "custom_vjp_call",
+        "custom_lin",
+        "remat2",
+        "custom_linear_solve",
+        "reduce",
+        "scatter_apply",
+        "composite",
+    },
     "calls Python; tests/control": {"pure_callback", "io_callback", "debug_callback"},
     "needs a named axis; tests/control": {
-        "psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index"},
-    "random bits; tests/ops/test_random_bits.py": {"threefry2x32", "random_bits", "random_seed", "random_wrap",
-                                                   "random_unwrap",
-                                                   "random_split", "random_fold_in"},
+        "psum",
+        "pmax",
+        "pmin",
+        "all_gather",
+        "reduce_scatter",
+        "all_to_all",
+        "ppermute",
+        "axis_index",
+    },
+    "random bits; tests/ops/test_random_bits.py": {
+        "threefry2x32",
+        "random_bits",
+        "random_seed",
+        "random_wrap",
+        "random_unwrap",
+        "random_split",
+        "random_fold_in",
+    },
     "random bits of XLA's own; tests/random/test_rng.py": {"rng_bit_generator", "rng_uniform"},
     "makes an array of nothing": {"empty"},
     "the same values in other memory; tests/api/test_copies_of_arrays.py": {"copy"},
-    "the same values on other devices; tests/devices/eight/test_places.py, test_documented.py": {"device_put", "sharding_constraint"},
+    "the same values on other devices; tests/devices/eight/test_places.py, test_documented.py": {
+        "device_put",
+        "sharding_constraint",
+    },
     "has no result; tests/ops/test_dce_sink.py": {"dce_sink"},
     "sizes that a trace leaves open; tests/export": {"dim_as_value"},
     "known to compilers alone; tests/control/test_named.py": {"platform_index"},
     "the linear parts of running reductions and of pooling, met in their derivatives": {
-        "linear_recurrence", "select_and_gather_add", "select_and_scatter_add"},
+        "linear_recurrence",
+        "select_and_gather_add",
+        "select_and_scatter_add",
+    },
 }
 
 

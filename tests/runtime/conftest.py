@@ -1,4 +1,5 @@
 """Hand-made programs for the emitter and the executor."""
+
 import numpy as np
 import pytest
 
@@ -42,11 +43,13 @@ def compile_module(m):
 @pytest.fixture
 def spell():
     """Lower, compile and run what a Python function writes with the emitter; gives NumPy results."""
+
     def run(fn, args, out_avals, **options):
         args = [np.asarray(a) for a in args]
         m = lower_jaxpr(program_of(fn, [aval_of(a) for a in args], out_avals), "test", **options)
         buffers = [xla.put(a, aval_of(a)) for a in args]
         return [xla.get(b) for b in compile_module(m)(buffers)]
+
     return run
 
 
@@ -54,6 +57,7 @@ def spell():
 def lower():
     def run(fn, in_avals, out_avals, consts=(), **options):
         return lower_jaxpr(program_of(fn, in_avals, out_avals, consts), "test", **options)
+
     return run
 
 
@@ -65,11 +69,18 @@ def compiled():
 @pytest.fixture
 def has_flag():
     """Whether this XLA takes a debug option."""
+
     def taken(name, value):
         try:
-            xla.compile("module @m { func.func public @main() { return } }", [], [], options=xla.options(compiler_options={name: value}))
+            xla.compile(
+                "module @m { func.func public @main() { return } }",
+                [],
+                [],
+                options=xla.options(compiler_options={name: value}),
+            )
         except xla.RuntimeFailure as error:
             assert "No such compile option" in str(error)
             return False
         return True
+
     return taken

@@ -2,6 +2,7 @@
 
 The platform is the CPU, of which dispatch is told that it lies apart.
 """
+
 import numpy as np
 import pytest
 
@@ -27,9 +28,15 @@ def on_device(shape=(5,)):
 
 
 FUNCTIONS = {
-    "unary": lambda x: jnp.sin(x), "binary": lambda x: x + x, "with a number": lambda x: 2 * x - 1, "reduction": lambda x: x.sum(),
-    "replayed": lambda x: jnp.mean(x), "several results": lambda x: jnp.linalg.eigh(jnp.outer(x, x))[0],
-    "gradient": lambda x: gradix.grad(lambda x: (jnp.tanh(x) ** 2).sum())(x), "mapped": lambda x: gradix.vmap(jnp.square)(x)}
+    "unary": lambda x: jnp.sin(x),
+    "binary": lambda x: x + x,
+    "with a number": lambda x: 2 * x - 1,
+    "reduction": lambda x: x.sum(),
+    "replayed": lambda x: jnp.mean(x),
+    "several results": lambda x: jnp.linalg.eigh(jnp.outer(x, x))[0],
+    "gradient": lambda x: gradix.grad(lambda x: (jnp.tanh(x) ** 2).sum())(x),
+    "mapped": lambda x: gradix.vmap(jnp.square)(x),
+}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -71,5 +78,6 @@ def test_waiting_for_an_array_waits_for_its_buffer(monkeypatch):
     class Buffer:
         def block_until_ready(self):
             waited.append(self)
+
     x._buffer = Buffer()
     assert x._host is not None and x.block_until_ready() is x and len(waited) == 1

@@ -1,4 +1,5 @@
 """Arrays to the device and back."""
+
 import gc
 
 import ml_dtypes
@@ -9,10 +10,36 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import KEY, float0
 from gradix._runtime import xla
 
-NAMES = ["bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32",
-         "uint64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn",
-         "float8_e5m2", "float8_e4m3", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz",
-         "float8_e8m0fnu", "float4_e2m1fn"]
+NAMES = [
+    "bool",
+    "int2",
+    "int4",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint2",
+    "uint4",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3",
+    "float8_e3m4",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+]
 
 
 def aval_of(x):
@@ -46,7 +73,7 @@ def test_later_writes_to_the_source_are_not_seen(n):
 def test_aligned_owned_memory_is_shared():
     raw = np.zeros((1 << 20) + 64, np.uint8)
     start = -raw.ctypes.data % 64
-    x = raw[start:start + (1 << 20)].view("f4")
+    x = raw[start : start + (1 << 20)].view("f4")
     b = put(x, owned=True)
     assert xla.unsafe_buffer_pointer(b) == x.ctypes.data
     assert xla.unsafe_buffer_pointer(put(x)) != x.ctypes.data

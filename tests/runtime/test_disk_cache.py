@@ -1,4 +1,5 @@
 """Compiled programs on disk: kept whole or not at all, found again, bounded, and trusted only where they may be."""
+
 import logging
 import multiprocessing
 import os
@@ -24,6 +25,7 @@ from tests.runtime.test_surface import without_loader
 ROOT = Path(__file__).parents[2]
 KEY = "ab" * 20
 
+
 @pytest.fixture
 def entries(tmp_path):
     return Entries(str(tmp_path))
@@ -43,13 +45,20 @@ def files(path):
 
 
 def run(code, cache, **environment):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=ROOT,
-                          env={**os.environ, "GRADIX_CACHE": str(cache), **environment})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=ROOT,
+        env={**os.environ, "GRADIX_CACHE": str(cache), **environment},
+    )
     assert done.returncode == 0, done.stderr
     return done
 
 
 # -- one file -------------------------------------------------------------------------------------------------------
+
 
 def test_what_is_written_is_read(entries):
     assert entries.read(KEY) is None
@@ -71,27 +80,31 @@ def test_no_changed_file_is_taken_for_one_of_ours():
         if kind == 0:
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            del data[rng.randrange(len(data)):]
+            del data[rng.randrange(len(data)) :]
         elif kind == 2:
             data += rng.randbytes(rng.randrange(1, 20))
         elif kind == 3:
             start = rng.randrange(len(data))
-            data[start:start + rng.randrange(1, 60)] = rng.randbytes(rng.randrange(60))
+            data[start : start + rng.randrange(1, 60)] = rng.randbytes(rng.randrange(60))
         else:
             data[:48] = rng.randbytes(48)
         if data != good:
             assert unpack(KEY, bytes(data)) is None
 
 
-@pytest.mark.parametrize("damage", [
-    lambda p: p.write_bytes(b""),
-    lambda p: p.write_bytes(p.read_bytes()[:-1]),
-    lambda p: p.write_bytes(b"not ours at all" * 10),
-    lambda p: (p.unlink(), p.mkdir()),
-    lambda p: (p.rename(p.with_name("other")), p.symlink_to("other")),
-    lambda p: p.chmod(0o620),
-    lambda p: (p.unlink(), os.mkfifo(p)),
-], ids=["empty", "cut", "foreign", "directory", "link", "writable", "pipe"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda p: p.write_bytes(b""),
+        lambda p: p.write_bytes(p.read_bytes()[:-1]),
+        lambda p: p.write_bytes(b"not ours at all" * 10),
+        lambda p: (p.unlink(), p.mkdir()),
+        lambda p: (p.rename(p.with_name("other")), p.symlink_to("other")),
+        lambda p: p.chmod(0o620),
+        lambda p: (p.unlink(), os.mkfifo(p)),
+    ],
+    ids=["empty", "cut", "foreign", "directory", "link", "writable", "pipe"],
+)
 def test_a_damaged_entry_is_named_once_and_left(entries, damage, caplog):
     entries.write(KEY, b"x" * 100)
     damage(files(entries.path)[0])
@@ -111,6 +124,7 @@ def test_damage_may_raise(entries):
 def test_a_full_disk_costs_nothing_but_the_entry(entries, monkeypatch, caplog):
     def full(*args):
         raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(os, "replace", full)
     with caplog.at_level(logging.WARNING):
         entries.write(KEY, b"x")
@@ -120,6 +134,7 @@ def test_a_full_disk_costs_nothing_but_the_entry(entries, monkeypatch, caplog):
 
 
 # -- bounds ---------------------------------------------------------------------------------------------------------
+
 
 def aged(path, days):
     then = time.time() - 86400 * days
@@ -132,7 +147,7 @@ def test_the_oldest_go_first(entries, tmp_path):
         aged(tmp_path / f"{i:040d}.xla", 10 - i)
     (tmp_path / "notes.txt").write_text("not ours")
     aged(tmp_path / "notes.txt", 1000)
-    entries.sweep(10 ** 9, 86400 * 8.5)
+    entries.sweep(10**9, 86400 * 8.5)
     assert [p.name[39] for p in files(tmp_path)] == list("23456789")
     entries.sweep(5500, 86400 * 90)
     assert [p.name[39] for p in files(tmp_path)] == list("6789") and (tmp_path / "notes.txt").exists()
@@ -142,7 +157,7 @@ def test_use_keeps_an_entry_young(entries, tmp_path):
     entries.write(KEY, b"x")
     aged(files(tmp_path)[0], 5)
     assert entries.read(KEY) == b"x"
-    entries.sweep(10 ** 9, 86400)
+    entries.sweep(10**9, 86400)
     assert entries.read(KEY) == b"x"
 
 
@@ -150,7 +165,7 @@ def test_what_killed_writers_left_goes_too(entries, tmp_path):
     for name, age in ((".a.1.0.tmp", 1), (".b.1.0.tmp", 0)):
         (tmp_path / name).write_bytes(b"half")
         aged(tmp_path / name, age)
-    entries.sweep(10 ** 9, 10 ** 9)
+    entries.sweep(10**9, 10**9)
     assert [n for n in os.listdir(tmp_path) if n.endswith(".tmp")] == [".b.1.0.tmp"]
 
 
@@ -164,6 +179,7 @@ def test_writing_much_sweeps(tmp_path):
 
 
 # -- where ----------------------------------------------------------------------------------------------------------
+
 
 def test_the_default_directory(monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
@@ -187,7 +203,8 @@ def test_options(tmp_path, monkeypatch):
     def path():
         found = disk_cache.current()
         return found and os.path.basename(found.path)
-    assert path() is None                                        # as tests/conftest.py asks for
+
+    assert path() is None  # as tests/conftest.py asks for
     update("gradix_cache", None)
     assert path() == "default" and stat.S_IMODE(os.stat(tmp_path / "default").st_mode) == 0o700
     update("jax_compilation_cache_dir", one)
@@ -210,11 +227,18 @@ def test_options(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes and owners")
-@pytest.mark.parametrize("spoil, message", [
-    (lambda p, monkeypatch: p.chmod(0o777), "other users can write programs into it"),
-    (lambda p, monkeypatch: monkeypatch.setattr(disk_cache, "_owners", lambda: (12345,)), "belongs to another user"),
-    (lambda p, monkeypatch: (p.rmdir(), p.write_text("")), "cannot be made"),
-], ids=["writable", "owner", "file"])
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda p, monkeypatch: p.chmod(0o777), "other users can write programs into it"),
+        (
+            lambda p, monkeypatch: monkeypatch.setattr(disk_cache, "_owners", lambda: (12345,)),
+            "belongs to another user",
+        ),
+        (lambda p, monkeypatch: (p.rmdir(), p.write_text("")), "cannot be made"),
+    ],
+    ids=["writable", "owner", "file"],
+)
 def test_a_directory_that_cannot_be_trusted_is_not_used(tmp_path, spoil, message, monkeypatch, caplog):
     path = tmp_path / "d"
     path.mkdir()
@@ -307,11 +331,12 @@ def test_what_is_damaged_or_not_loadable_is_compiled_again(cache, caplog):
         f = gradix.jit(lambda x: x * 3 + 1)
         assert f(np.float32(2)) == 7
         return f.stats().loads
+
     fresh()
-    path, = files(cache)
+    (path,) = files(cache)
     path.write_bytes(path.read_bytes()[:100])
     assert fresh() == 0 and fresh() == 1
-    path.write_bytes(pack(path.stem, b"XLA will not like this"))            # rightly wrapped, wrong inside
+    path.write_bytes(pack(path.stem, b"XLA will not like this"))  # rightly wrapped, wrong inside
     with caplog.at_level(logging.WARNING):
         disk_cache.reset()
         assert fresh() == 0 and fresh() == 1
@@ -322,19 +347,25 @@ def test_thresholds(cache):
     gradix.config.update("jax_persistent_cache_min_compile_time_secs", 1e6)
     gradix.jit(lambda x: x * 5)(1.0)
     gradix.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    gradix.config.update("jax_persistent_cache_min_entry_size_bytes", 10 ** 9)
+    gradix.config.update("jax_persistent_cache_min_entry_size_bytes", 10**9)
     gradix.jit(lambda x: x * 6)(1.0)
     assert files(cache) == []
 
 
 def test_the_key_holds_what_code_depends_on(monkeypatch):
     plain = xla.options()
-    keys = [cache_key.key_of("a", plain), cache_key.key_of("b", plain),
-            cache_key.key_of("a", xla.options(small_loops=True)), cache_key.key_of("a", xla.options(quick=True)),
-            cache_key.key_of("a", xla.options(compiler_options={"xla_cpu_enable_fast_math": True}))]
-    for change in (lambda: monkeypatch.setattr(xla, "fingerprint", lambda: "another processor"),
-                   lambda: monkeypatch.setattr(cache_key, "__version__", "9.9.9"),
-                   lambda: monkeypatch.setattr(cache_key, "cores", lambda: 12345)):
+    keys = [
+        cache_key.key_of("a", plain),
+        cache_key.key_of("b", plain),
+        cache_key.key_of("a", xla.options(small_loops=True)),
+        cache_key.key_of("a", xla.options(quick=True)),
+        cache_key.key_of("a", xla.options(compiler_options={"xla_cpu_enable_fast_math": True})),
+    ]
+    for change in (
+        lambda: monkeypatch.setattr(xla, "fingerprint", lambda: "another processor"),
+        lambda: monkeypatch.setattr(cache_key, "__version__", "9.9.9"),
+        lambda: monkeypatch.setattr(cache_key, "cores", lambda: 12345),
+    ):
         change()
         cache_key._process_part.cache_clear()
         keys.append(cache_key.key_of("a", plain))
@@ -393,8 +424,14 @@ def test_the_second_run_of_an_example_compiles_nothing(tmp_path):
     counts = []
     for _ in range(2):
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT,
-                              env={**os.environ, "GRADIX_CACHE": str(tmp_path / "cache")})
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=ROOT,
+            env={**os.environ, "GRADIX_CACHE": str(tmp_path / "cache")},
+        )
         counts.append(done.stdout.split("COUNTS")[1].split())
     assert int(counts[0][0]) > 0 and counts[1] == ["0", str(int(counts[0][0]) + int(counts[0][1]))]
 
@@ -446,8 +483,14 @@ KILLER = """if True:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize("kills", [30, pytest.param(200, marks=pytest.mark.slow)])
 def test_killed_writers_leave_nothing_half(tmp_path, kills):
-    done = subprocess.run([sys.executable, "-c", KILLER, str(tmp_path), str(kills)], capture_output=True, text=True,
-                          timeout=300, cwd=ROOT, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLER, str(tmp_path), str(kills)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=ROOT,
+        env=os.environ,
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 1
 
@@ -464,8 +507,13 @@ def test_programs_survive_kills_and_mutations(tmp_path):
         print('done')"""
     rng = random.Random(0)
     for turn in range(12):
-        worker = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  cwd=ROOT, env={**os.environ, "GRADIX_CACHE": str(tmp_path)})
+        worker = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "GRADIX_CACHE": str(tmp_path)},
+        )
         assert worker.stdout.readline() == b"ready\n"
         time.sleep(rng.random() * 0.3)
         worker.kill()
@@ -473,7 +521,7 @@ def test_programs_survive_kills_and_mutations(tmp_path):
         for path in rng.sample(files(tmp_path), min(5, len(files(tmp_path)))):
             data = bytearray(path.read_bytes())
             data[rng.randrange(len(data))] ^= 255
-            path.write_bytes(data[:rng.randrange(len(data))] if turn % 2 else data)
+            path.write_bytes(data[: rng.randrange(len(data))] if turn % 2 else data)
     done = run(code, tmp_path)
     assert done.stdout.split() == ["ready", "done"] and done.stderr.count("\n") <= 1
     assert without_loader(run(code, tmp_path).stderr) == ""
@@ -483,14 +531,22 @@ def test_the_log_says_what_was_found_and_written_and_what_was_not(tmp_path, capl
 
     caplog.set_level(logging.DEBUG, logger="gradix.cache")
     config = gradix.config
-    before = {n: config.read(n) for n in ("gradix_cache", "jax_enable_compilation_cache",
-                                          "jax_persistent_cache_min_compile_time_secs", "jax_persistent_cache_min_entry_size_bytes")}
+    before = {
+        n: config.read(n)
+        for n in (
+            "gradix_cache",
+            "jax_enable_compilation_cache",
+            "jax_persistent_cache_min_compile_time_secs",
+            "jax_persistent_cache_min_entry_size_bytes",
+        )
+    }
 
     def lines(f):
         caplog.clear()
         gradix.clear_caches()
         gradix.jit(f).lower(1.0).compile()
         return [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "gradix.cache"]
+
     try:
         config.update("gradix_cache", str(tmp_path))
         config.update("jax_enable_compilation_cache", True)

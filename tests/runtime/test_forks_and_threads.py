@@ -1,4 +1,5 @@
 """Processes made by fork, and threads that call a new function at the same time."""
+
 import os
 import subprocess
 import sys
@@ -52,11 +53,24 @@ def test_a_forked_process_refuses_in_place_of_hanging(tmp_path):
     file = tmp_path / "forks.py"
     file.write_text(FORKS)
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])})
+    done = subprocess.run(
+        [sys.executable, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},
+    )
     assert done.stdout.splitlines() == [
-        "before 3.0", "warnings of subprocess 0", "refused", "refused", "refused", "host 3.0 [3.0, 3.0, 3.0]",
-        "warnings 4 0 forks.py", "parent [7.0, 7.0, 7.0]", "ended"], done.stdout + done.stderr[-2000:]
+        "before 3.0",
+        "warnings of subprocess 0",
+        "refused",
+        "refused",
+        "refused",
+        "host 3.0 [3.0, 3.0, 3.0]",
+        "warnings 4 0 forks.py",
+        "parent [7.0, 7.0, 7.0]",
+        "ended",
+    ], done.stdout + done.stderr[-2000:]
 
 
 def at_once(n: int, function) -> list:
@@ -69,6 +83,7 @@ def at_once(n: int, function) -> list:
             results[i] = function(i)
         except Exception as e:
             results[i] = e
+
     threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
     for t in threads:
         t.start()
@@ -111,7 +126,7 @@ def test_functions_that_call_each_other_do_not_wait_for_each_other():
     start = time.monotonic()
     results = at_once(8, lambda i: (even if i % 2 else odd)(jnp.float32(1), 3 + i % 3))
     assert [float(r) for r in results] == [1 + (3 + i % 3 + (i + 1) % 2) % 2 for i in range(8)]
-    assert time.monotonic() - start < 50                    # the time after which a thread gives up
+    assert time.monotonic() - start < 50  # the time after which a thread gives up
 
 
 def test_a_function_that_calls_itself_outside_of_its_trace_does_not_wait_for_itself():

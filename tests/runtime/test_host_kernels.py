@@ -1,4 +1,5 @@
 """NumPy's loops called from compiled programs: what each does, and how calls behave in programs, threads and on disk."""
+
 import os
 import subprocess
 import sys
@@ -16,8 +17,20 @@ from gradix._base import config
 from gradix._runtime import host_kernels, xla, xla_host_kernels
 
 ROOT = Path(__file__).parents[2]
-DTYPES = ["bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float16", ml_dtypes.bfloat16, "float32", "float64"]
-SHAPES = [(1, 2), (1, 3000), (70, 40), (5, 1 << 15)]            # the last is shared among threads
+DTYPES = [
+    "bool",
+    "int8",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    ml_dtypes.bfloat16,
+    "float32",
+    "float64",
+]
+SHAPES = [(1, 2), (1, 3000), (70, 40), (5, 1 << 15)]  # the last is shared among threads
 NAMES = "sort sort_numbers order largest at_ranks".split()
 
 
@@ -25,7 +38,11 @@ def numbers(shape, dtype):
     """With ties; of floats also both zeros, infinities and NaNs of either sign."""
     rng, dtype = np.random.default_rng(shape[1]), np.dtype(dtype)
     if dtype.kind in "biu":
-        few = rng.integers(0, 2, shape) if dtype.kind == "b" else rng.integers(0, 100, shape) - (50 if dtype.kind == "i" else 0)
+        few = (
+            rng.integers(0, 2, shape)
+            if dtype.kind == "b"
+            else rng.integers(0, 100, shape) - (50 if dtype.kind == "i" else 0)
+        )
         return few.astype(dtype)
     few = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1, -1, 2.5, -2.5])
     return np.where(rng.random(shape) < 0.5, rng.choice(few, shape), rng.standard_normal(shape)).astype(dtype)
@@ -79,13 +96,17 @@ def test_the_few_largest_of_long_rows(dtype, k):
     rng, dtype = np.random.default_rng(k), np.dtype(dtype)
     x = numbers((9, 1003), dtype)
     info = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)
-    x[:6] = np.linspace(float(info.min) / 4, float(info.max) / 4, 6018).astype(dtype)[rng.permutation(6018)].reshape(6, 1003)
+    x[:6] = (
+        np.linspace(float(info.min) / 4, float(info.max) / 4, 6018)
+        .astype(dtype)[rng.permutation(6018)]
+        .reshape(6, 1003)
+    )
     x[1] = np.sort(x[1])
     if dtype.kind not in "iu":
         place = np.arange(1003)
-        x[2, place % (1003 // 7) < 3] = -np.nan                 # every element of some of 7 parts
+        x[2, place % (1003 // 7) < 3] = -np.nan  # every element of some of 7 parts
         x[3, place % (1003 // 4) < 31] = -np.nan
-        bits(x)[2:4, ::300] = (bits(np.array([np.inf, -np.inf], dtype)) | 1).repeat(2)          # signalling
+        bits(x)[2:4, ::300] = (bits(np.array([np.inf, -np.inf], dtype)) | 1).repeat(2)  # signalling
         x[4, ::50], x[4, 1::2] = info.smallest_subnormal, -0.0
         x[4, x[4] > info.tiny] = 0
         x[5] = -np.nan
@@ -122,7 +143,7 @@ def test_denormal_numbers_stand_among_zeros_in_the_order_they_came(shape, dtype)
     out = np.empty_like(x)
     host_kernels.sort(x, out)
     np.testing.assert_array_equal(bits(out), wanted)
-    if dtype == "float32":                                  # in a program the processor takes them for zeros too
+    if dtype == "float32":  # in a program the processor takes them for zeros too
         np.testing.assert_array_equal(bits(np.asarray(gradix.jit(lambda a: jnp.sort(a, axis=1))(x))), wanted)
 
 
@@ -144,6 +165,7 @@ def test_a_failure_in_a_thread_comes_out_when_all_are_done():
         if i == 1:
             raise MemoryError("no room")
         done.append(i)
+
     with pytest.raises(MemoryError, match="no room"):
         host_kernels._share(work, [(i,) for i in range(4)])
     assert sorted(done) == [0, 2, 3]
@@ -152,6 +174,7 @@ def test_a_failure_in_a_thread_comes_out_when_all_are_done():
 def test_work_is_done_without_threads_where_none_can_start(monkeypatch):
     def refuse(*_):
         raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
     monkeypatch.setattr(host_kernels, "_pool", refuse)
     x = numbers((6, 40_000), "float32")
     out = np.empty_like(x)
@@ -183,6 +206,7 @@ def test_operands_are_only_read():
 
 # -- in programs ----------------------------------------------------------------------------------------------------
 
+
 def text(fn, *args):
     return gradix.jit(fn).lower(*args).as_text()
 
@@ -193,7 +217,9 @@ def test_programs_call_numpy_only_where_it_pays_and_may():
     x = jnp.zeros(5000)
     assert '"gradix_host_sort"' in text(jnp.sort, x) and '"gradix_host_sort_numbers"' in text(jnp.argsort, x)
     assert "gradix_host_order" in text(lambda a: jnp.lexsort((a, a)), x)
-    assert "gradix_host_at_ranks" in text(jnp.median, x) and "gradix_host_largest" in text(lambda a: lax.top_k(a, 4000), x)
+    assert "gradix_host_at_ranks" in text(jnp.median, x) and "gradix_host_largest" in text(
+        lambda a: lax.top_k(a, 4000), x
+    )
     assert "gradix_host" not in text(jnp.sort, jnp.zeros(100))
     assert "gradix_host" not in text(lambda a: jnp.sort(a, 0), jnp.zeros((1, 5000)))
     with config.Setting("gradix_host_kernels", "")(False):
@@ -213,7 +239,9 @@ def test_calls_inside_loops_branches_maps_and_derivatives():
     x = np.random.default_rng(0).standard_normal((6, 900)).astype("float32")
     found = gradix.jit(lambda a: lax.scan(lambda c, row: (c + 1, jnp.sort(row * c)), 1.0, a))(x)[1]
     np.testing.assert_array_equal(found, np.sort(x * np.arange(1, 7, dtype="float32")[:, None], 1))
-    found = gradix.jit(lambda a: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, jnp.sort(c[1])[::-1]), (0, a)))(x[0])[1]
+    found = gradix.jit(
+        lambda a: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, jnp.sort(c[1])[::-1]), (0, a))
+    )(x[0])[1]
     np.testing.assert_array_equal(found, np.sort(x[0])[::-1])
     found = gradix.jit(lambda p, a: lax.cond(p, jnp.sort, lambda v: v, a))(True, x[0])
     np.testing.assert_array_equal(found, np.sort(x[0]))
@@ -244,6 +272,7 @@ def test_callbacks_and_calls_of_numpy_share_a_program():
     def f(a):
         twice = gradix.pure_callback(lambda v: 2 * v, gradix.ShapeDtypeStruct(a.shape, a.dtype), jnp.sort(a))
         return jnp.sort(-twice)
+
     np.testing.assert_array_equal(gradix.jit(f)(x), np.sort(-2 * x))
 
 
@@ -253,6 +282,7 @@ def test_many_threads_call_at_once():
 
     def work(i):
         return all(np.array_equal(f(x[i]), np.sort(x[i], -1)) for _ in range(20))
+
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
 
@@ -262,6 +292,7 @@ def test_many_threads_call_at_once():
 def test_what_goes_wrong_is_told():
     def fail(x, out):
         raise MemoryError("no room for 12 numbers")
+
     xla_host_kernels.register_host_kernel("failing", fail)
     lowered = gradix.jit(jnp.sort).lower(jnp.zeros(5000))
     aval = lowered.in_avals[0][0]
@@ -278,26 +309,62 @@ def test_functions_are_registered_once_for_good():
 
 
 def test_programs_with_calls_are_kept_on_disk(tmp_path):
-    code = ("import numpy as np, gradix, gradix.numpy as jnp\n"
-            "with gradix.debug.explain(show=False) as seen:\n"
-            "    x = np.arange(5000, dtype='float32')[::-1]\n"
-            "    assert np.array_equal(gradix.jit(lambda a: jnp.sort(a))(x), x[::-1])\n"
-            "print(sorted({e.kind for e in seen.events} & {'compile', 'load'}))")
-    kinds = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=ROOT, check=True,
-                            env={**os.environ, "GRADIX_CACHE": str(tmp_path)}).stdout.strip() for _ in range(2)]
+    code = (
+        "import numpy as np, gradix, gradix.numpy as jnp\n"
+        "with gradix.debug.explain(show=False) as seen:\n"
+        "    x = np.arange(5000, dtype='float32')[::-1]\n"
+        "    assert np.array_equal(gradix.jit(lambda a: jnp.sort(a))(x), x[::-1])\n"
+        "print(sorted({e.kind for e in seen.events} & {'compile', 'load'}))"
+    )
+    kinds = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            cwd=ROOT,
+            check=True,
+            env={**os.environ, "GRADIX_CACHE": str(tmp_path)},
+        ).stdout.strip()
+        for _ in range(2)
+    ]
     assert kinds == ["['compile']", "['load']"]
 
 
 WRONG = {
-    "sort": [(("f4", (3, 4)), ("f4", (3, 5))), (("f4", (3, 4)), ("f8", (3, 4))), (("f4", (4,)), ("f4", (4,))), (("f4", (1, 4)), ("f4", (3, 4))),
-             (("f4", (3, 4)),), (("f4", (0, 4)), ("f4", (0, 4))), (("f4", (2, 3, 4)), ("f4", (2, 3, 4)))],
-    "order": [(("f4", (3, 4)), ("i8", (3, 4))), (("f4", (3, 4)), ("i4", (3, 3))), (("i4", (3, 4)),), (("f4", (4,)), ("i4", (4,)))],
-    "largest": [(("f4", (3, 4)), ("f4", (3, 5)), ("i4", (3, 5))), (("f4", (3, 4)), ("f4", (3, 2)), ("i4", (3, 3))),
-                (("f4", (3, 4)), ("i4", (3, 2)), ("i4", (3, 2))), (("f4", (3, 4)), ("f4", (2, 2)), ("i4", (2, 2))), (("f4", (3, 4)),)],
-    "at_ranks": [(("f4", (3, 4)), ("i4", (3, 2)), ("f4", (3, 3))), (("f4", (3, 4)), ("f4", (3, 2)), ("f4", (3, 2))),
-                 (("f4", (3, 4)), ("i4", (2, 2)), ("f4", (2, 2)))],
-    "correlate": [(("f4", (3, 9)), ("f4", (1, 4)), ("f4", (3, 5))), (("f4", (3, 9)), ("f4", (2, 4)), ("f4", (3, 6))),
-                  (("f4", (3, 9)), ("f8", (1, 4)), ("f4", (3, 6))), (("f4", (3, 3)), ("f4", (1, 4)), ("f4", (3, 1)))],
+    "sort": [
+        (("f4", (3, 4)), ("f4", (3, 5))),
+        (("f4", (3, 4)), ("f8", (3, 4))),
+        (("f4", (4,)), ("f4", (4,))),
+        (("f4", (1, 4)), ("f4", (3, 4))),
+        (("f4", (3, 4)),),
+        (("f4", (0, 4)), ("f4", (0, 4))),
+        (("f4", (2, 3, 4)), ("f4", (2, 3, 4))),
+    ],
+    "order": [
+        (("f4", (3, 4)), ("i8", (3, 4))),
+        (("f4", (3, 4)), ("i4", (3, 3))),
+        (("i4", (3, 4)),),
+        (("f4", (4,)), ("i4", (4,))),
+    ],
+    "largest": [
+        (("f4", (3, 4)), ("f4", (3, 5)), ("i4", (3, 5))),
+        (("f4", (3, 4)), ("f4", (3, 2)), ("i4", (3, 3))),
+        (("f4", (3, 4)), ("i4", (3, 2)), ("i4", (3, 2))),
+        (("f4", (3, 4)), ("f4", (2, 2)), ("i4", (2, 2))),
+        (("f4", (3, 4)),),
+    ],
+    "at_ranks": [
+        (("f4", (3, 4)), ("i4", (3, 2)), ("f4", (3, 3))),
+        (("f4", (3, 4)), ("f4", (3, 2)), ("f4", (3, 2))),
+        (("f4", (3, 4)), ("i4", (2, 2)), ("f4", (2, 2))),
+    ],
+    "correlate": [
+        (("f4", (3, 9)), ("f4", (1, 4)), ("f4", (3, 5))),
+        (("f4", (3, 9)), ("f4", (2, 4)), ("f4", (3, 6))),
+        (("f4", (3, 9)), ("f8", (1, 4)), ("f4", (3, 6))),
+        (("f4", (3, 3)), ("f4", (1, 4)), ("f4", (3, 1))),
+    ],
 }
 WRONG["sort_numbers"] = WRONG["sort"]
 

@@ -1,4 +1,5 @@
 """Freed memory that the process keeps for its next arrays."""
+
 import subprocess
 import sys
 

@@ -1,4 +1,5 @@
 """Interrupts at any moment: the process lives, the exception comes out as itself, and what follows works."""
+
 import os
 import signal
 import subprocess
@@ -44,8 +45,13 @@ def interrupted(work, delay, must=True):
 
 def run(program, *args, code=0):
     """Run a program in a process of its own and return what it printed."""
-    done = subprocess.run([sys.executable, "-c", COMMON + textwrap.dedent(program), *args], capture_output=True, text=True,
-                          timeout=240, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+    done = subprocess.run(
+        [sys.executable, "-c", COMMON + textwrap.dedent(program), *args],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
     assert done.returncode == code, (done.returncode, done.stdout[-2000:], done.stderr[-4000:])
     return done.stdout
 
@@ -161,7 +167,9 @@ def spin(x, n):
 @pytest.mark.parametrize("how", ["read", "call", "donated", "callback"])
 def test_a_running_program_is_interrupted(how):
     """Within 0.3 s on an idle machine; here the loop of minutes must only not end first."""
-    program = LONG + """
+    program = (
+        LONG
+        + """
     endless = np.int32(2 ** 31 - 1)
     how = sys.argv[1]
     def last(x, n):
@@ -180,6 +188,7 @@ def test_a_running_program_is_interrupted(how):
     sys.stderr.write(f"{seconds}")
     raise KeyboardInterrupt
     """
+    )
     run(textwrap.dedent(LONG) + textwrap.dedent(program.removeprefix(LONG)), how, code=-signal.SIGINT)
 
 
@@ -191,7 +200,9 @@ def test_a_process_ends_while_a_program_runs():
     assert run(LONG + textwrap.dedent(program)) == "False\n"
 
 
-ANYWHERE = LONG + """
+ANYWHERE = (
+    LONG
+    + """
 from gradix.experimental import io_callback
 rng = random.Random(int(sys.argv[1]))
 x = jnp.asarray(np.random.default_rng(0).random(3000).astype("f"))
@@ -234,6 +245,7 @@ np.testing.assert_array_equal(step(x), np.sort(x) * 2)
 np.testing.assert_allclose(ask(x), np.cumsum(x), rtol=1e-5)
 print(f"{float(wait(jnp.float32(0), np.int32(100))):.3f}", file=sys.__stdout__, flush=True)
 """
+)
 
 
 def test_interrupts_at_random_moments():

@@ -1,4 +1,5 @@
 """Constants keep every bit on the way through text, XLA and back."""
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,8 +10,21 @@ from gradix._stablehlo.attributes import Raw, attribute, i64_array, i64_tensor, 
 from gradix._stablehlo.literals import dense
 from gradix._stablehlo.types import element_type, tensor_type
 
-FLOATS = ["float16", "float32", "float64", "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3fnuz",
-          "float8_e4m3b11fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn"]
+FLOATS = [
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e4m3b11fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+]
 INTS = [f"{u}int{n}" for u in ("", "u") for n in (2, 4, 8, 16, 32, 64)]
 DTYPES = ["bool", *INTS, *FLOATS, "complex64", "complex128"]
 
@@ -25,16 +39,30 @@ def edge_values(dtype):
         return np.array([True, False, True])
     if "int" in dtype.name:
         info = ml_dtypes.iinfo(dtype)
-        return np.array([int(info.min), int(info.max), 0, 1]).astype(dtype) if info.bits < 64 else \
-            np.array([info.min, info.max, 0, 1], dtype)
+        return (
+            np.array([int(info.min), int(info.max), 0, 1]).astype(dtype)
+            if info.bits < 64
+            else np.array([info.min, info.max, 0, 1], dtype)
+        )
     if dtype.kind == "c":
         return np.array([complex(np.nan, 1), complex(-0.0, np.inf), complex(0.1, -1e-30), 1 + 2j], dtype)
     bits = 4 if dtype.name.startswith("float4") else 8 * dtype.itemsize
     codes = np.arange(1 << min(bits, 8)) if bits <= 8 else np.random.default_rng(0).integers(0, 1 << 16, 64)
     if bits <= 16:
         return codes.astype(f"u{dtype.itemsize}").view(dtype)
-    special = [0.0, -0.0, 0.1, 1e-5, 1e22, np.inf, -np.inf, np.nan, np.finfo(dtype).tiny, np.finfo(dtype).max,
-               np.finfo(dtype).smallest_subnormal]
+    special = [
+        0.0,
+        -0.0,
+        0.1,
+        1e-5,
+        1e22,
+        np.inf,
+        -np.inf,
+        np.nan,
+        np.finfo(dtype).tiny,
+        np.finfo(dtype).max,
+        np.finfo(dtype).smallest_subnormal,
+    ]
     payload = np.array([0x7FC00001 if bits == 32 else 0x7FF8000000000001], f"u{dtype.itemsize}").view(dtype)
     return np.concatenate([np.array(special, dtype), payload])
 
@@ -46,7 +74,7 @@ def same_bits(x, y):
 @pytest.mark.parametrize("name", DTYPES)
 def test_array_constants_are_bit_exact(name, spell):
     x = edge_values(dtype_of(name))
-    got, = spell(lambda em, outs: [em.constant(x, outs[0])], [], [make_aval(x.shape, x.dtype)])
+    (got,) = spell(lambda em, outs: [em.constant(x, outs[0])], [], [make_aval(x.shape, x.dtype)])
     assert same_bits(got, x)
 
 
@@ -61,7 +89,7 @@ def test_scalar_constants_are_bit_exact(name, spell):
 @pytest.mark.parametrize("shape", [(0,), (2, 0, 3), (1,), (1, 1), (5,), (2, 3, 4), (40,)])
 def test_shapes_of_constants(shape, spell):
     x = np.arange(int(np.prod(shape)), dtype="i4").reshape(shape)
-    got, = spell(lambda em, outs: [em.constant(x, outs[0])], [], [make_aval(shape, x.dtype)])
+    (got,) = spell(lambda em, outs: [em.constant(x, outs[0])], [], [make_aval(shape, x.dtype)])
     assert same_bits(got, x)
 
 
@@ -69,12 +97,12 @@ def test_strided_and_big_endian_constants(spell):
     base = np.arange(24, dtype="f4").reshape(4, 6)
     for x in (base.T, base[::-1, ::2], base.astype(">f4")):
         aval = make_aval(x.shape, np.dtype("f4"))
-        got, = spell(lambda em, outs, x=x: [em.constant(x, outs[0])], [], [aval])
+        (got,) = spell(lambda em, outs, x=x: [em.constant(x, outs[0])], [], [aval])
         np.testing.assert_array_equal(got, x)
 
 
 def test_a_scalar_fills_a_larger_type(spell):
-    got, = spell(lambda em, outs: [em.splat(2.5, outs[0])], [], [make_aval((2, 3), np.dtype("f4"))])
+    (got,) = spell(lambda em, outs: [em.splat(2.5, outs[0])], [], [make_aval((2, 3), np.dtype("f4"))])
     np.testing.assert_array_equal(got, np.full((2, 3), 2.5, "f4"))
 
 
@@ -127,14 +155,18 @@ def test_attributes():
     assert i64_tensor([[0, 1], [2, 3]], (2, 2)) == "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
     assert i64_tensor([], (0, 2)) == "dense<> : tensor<0x2xi64>"
     entries = {"a": np.uint8(76), "b": True, "c": 'q"\n', "d": [1, 2.0], "e-f": Raw("unit"), "g": {"h": np.int32(-1)}}
-    assert attribute(entries) == ('{a = 76 : ui8, b = true, c = "q\\22\\0A", d = [1 : i64, 2.0 : f64], "e-f" = unit, '
-                                  'g = {h = -1 : i32}}')
+    assert attribute(entries) == (
+        '{a = 76 : ui8, b = true, c = "q\\22\\0A", d = [1 : i64, 2.0 : f64], "e-f" = unit, g = {h = -1 : i32}}'
+    )
     with pytest.raises(TypeError, match="no MLIR attribute"):
         attribute(object())
 
 
 def test_constants_of_keys_and_float0(spell):
     key, nothing = make_aval((2,), KEY), make_aval((2,), float0)
-    got = spell(lambda em, outs: [em.constant(np.array([1, 1 << 63], np.uint64), key), em.constant(0, nothing)], [],
-                [key, nothing])
+    got = spell(
+        lambda em, outs: [em.constant(np.array([1, 1 << 63], np.uint64), key), em.constant(0, nothing)],
+        [],
+        [key, nothing],
+    )
     assert got[0].tolist() == [1, 1 << 63] and got[1].tolist() == [False, False]

@@ -1,4 +1,5 @@
 """Small products and factorizations wake no thread of BLAS or LAPACK, however many are configured."""
+
 import subprocess
 import sys
 import threading

@@ -1,4 +1,5 @@
 """Programs that may be long run beside the caller: values, errors, order, donation, and what the option changes."""
+
 import os
 import pickle
 import threading
@@ -38,6 +39,7 @@ def hold():
         gates.append(gate)
         pending.later(lambda buffers: gate.wait(60) and [], 0)([])
         return gate
+
     yield take
     for gate in gates:
         gate.set()
@@ -53,13 +55,27 @@ def test_the_call_returns_before_the_value_is_there(slow, hold):
 
 
 READS = {
-    "numpy": np.asarray, "float": float, "print": repr, "item": lambda y: y.item(), "device_get": gradix.device_get,
-    "pickle": lambda y: pickle.loads(pickle.dumps(y)), "dlpack": np.from_dlpack, "format": "{:.1f}".format,
-    "pointer": lambda y: y.unsafe_buffer_pointer(), "copy": lambda y: np.asarray(y.copy()), "bool": bool, "clone": lambda y: float(y.clone()),
-    "async copy": lambda y: (y.copy_to_host_async(), float(y)), "shards": lambda y: float(y.addressable_shards[0].data),
-    "put": lambda y: float(gradix.device_put(y, gradix.devices()[0])), "eager": lambda y: float(y + 1), "index": lambda y: float(y[...]),
-    "weak": lambda y: float(lax.convert_element_type(y, "float16")), "live": lambda y: len(gradix.live_arrays()),
-    "barrier": lambda y: gradix.effects_barrier(), "block": gradix.block_until_ready,
+    "numpy": np.asarray,
+    "float": float,
+    "print": repr,
+    "item": lambda y: y.item(),
+    "device_get": gradix.device_get,
+    "pickle": lambda y: pickle.loads(pickle.dumps(y)),
+    "dlpack": np.from_dlpack,
+    "format": "{:.1f}".format,
+    "pointer": lambda y: y.unsafe_buffer_pointer(),
+    "copy": lambda y: np.asarray(y.copy()),
+    "bool": bool,
+    "clone": lambda y: float(y.clone()),
+    "async copy": lambda y: (y.copy_to_host_async(), float(y)),
+    "shards": lambda y: float(y.addressable_shards[0].data),
+    "put": lambda y: float(gradix.device_put(y, gradix.devices()[0])),
+    "eager": lambda y: float(y + 1),
+    "index": lambda y: float(y[...]),
+    "weak": lambda y: float(lax.convert_element_type(y, "float16")),
+    "live": lambda y: len(gradix.live_arrays()),
+    "barrier": lambda y: gradix.effects_barrier(),
+    "block": gradix.block_until_ready,
 }
 
 
@@ -75,7 +91,7 @@ def test_a_pending_value_is_read_in_every_way(how, slow, hold):
 
 def test_programs_of_pending_values_are_pending(slow, hold):
     add = gradix.jit(lambda x, y: x + y)
-    few = [float(add(jnp.float32(i), jnp.float32(1))) for i in range(5)]        # by generated code now
+    few = [float(add(jnp.float32(i), jnp.float32(1))) for i in range(5)]  # by generated code now
     gate = hold()
     y = slow(jnp.float32(0), MANY)
     z = add(y, jnp.float32(1))
@@ -132,6 +148,7 @@ def test_an_error_comes_where_the_value_is_read_and_in_what_depends_on_it(hold):
 
     def fail(buffers):
         raise RuntimeError("why")
+
     (bad,) = pending.later(fail, 1)([])
     (after,) = pending.later(lambda buffers: buffers, 1)([bad])
     gate.set()
@@ -155,10 +172,11 @@ def test_callbacks_belong_to_the_call(slow):
     def note(x):
         seen.append(float(x))
         context.append(gradix.config.jax_enable_x64)
-        return np.float32(slow(jnp.float32(x), np.int32(5)))        # programs run in callbacks, also long ones
+        return np.float32(slow(jnp.float32(x), np.int32(5)))  # programs run in callbacks, also long ones
 
     def body(i, x):
         return io_callback(note, x, x, ordered=True)
+
     f = gradix.jit(lambda x, n: spin(lax.fori_loop(0, 3, body, x), n))
     assert float(f(jnp.float32(0), np.int32(1))) == pytest.approx(2, abs=0.1) and len(seen) == 3
 
@@ -167,6 +185,7 @@ def test_callbacks_belong_to_the_call(slow):
 
     def bad(x):
         raise Mine
+
     g = gradix.jit(lambda x, n: gradix.pure_callback(bad, x, spin(x, n)))
     with pytest.raises(Mine):
         g(jnp.float32(0), MANY)
@@ -189,6 +208,7 @@ def test_only_so_many_programs_wait(hold):
 def test_results_are_freed_one_by_one(slow):
     import gc
     import weakref
+
     f = gradix.jit(lambda x, n: (spin(x, n), x * 2))
     kept, dropped = f(jnp.zeros(5), MANY)
     dropped.block_until_ready()
@@ -204,6 +224,7 @@ def test_many_threads_launch(slow):
     def work(i):
         for _ in range(5):
             found.append(float(slow(jnp.float32(i), np.int32(60))))
+
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     [t.start() for t in threads]
     [t.join() for t in threads]

@@ -1,4 +1,5 @@
 """Plug-ins for GPUs: a wheel is found by its files, and what it lacks is said; no GPU is needed."""
+
 import os
 import subprocess
 import sys
@@ -16,17 +17,24 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def site(tmp_path):
     """A folder with a wheel as NVIDIA's is: a library that is none, and packages of which one must not be imported."""
+
     def write(name: str, text: str) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
+
     write("jax_plugins/xla_cuda13/xla_cuda_plugin.so", "no library")
     write("jax_plugins/xla_cuda13/__init__.py", "raise ImportError('this package needs another library')")
     write("jax_cuda13_plugin/__init__.py", "")
-    write("jax_cuda13_plugin/cuda_plugin_extension.py",
-          "def register_custom_type(*a): ...\ndef register_custom_call_target(*a): ...\n"
-          "def ffi_types(): return {'t': 1}\ndef ffi_handlers(): return {'xla_ffi_python_gpu_callback': 2}\n")
+    write(
+        "jax_cuda13_plugin/cuda_plugin_extension.py",
+        "def register_custom_type(*a): ...\ndef register_custom_call_target(*a): ...\n"
+        "def ffi_types(): return {'t': 1}\ndef ffi_handlers(): return {'xla_ffi_python_gpu_callback': 2}\n",
+    )
     write("jax_cuda13_pjrt-9.9.dist-info/METADATA", "Metadata-Version: 2.1\nName: jax-cuda13-pjrt\nVersion: 9.9\n")
-    write("jax_cuda13_pjrt-9.9.dist-info/RECORD", "jax_plugins/xla_cuda13/xla_cuda_plugin.so,,\njax_plugins/xla_cuda13/__init__.py,,\n")
+    write(
+        "jax_cuda13_pjrt-9.9.dist-info/RECORD",
+        "jax_plugins/xla_cuda13/xla_cuda_plugin.so,,\njax_plugins/xla_cuda13/__init__.py,,\n",
+    )
     for name in ("cublas", "cublasLt", "cudart"):
         write(f"nvidia/cu13/lib/lib{name}.so.13", "no library")
     return tmp_path
@@ -43,7 +51,7 @@ def test_a_wheel_is_found_by_its_files(site, monkeypatch):
     assert found.library == site / "jax_plugins/xla_cuda13/xla_cuda_plugin.so"
     assert found.extension == "jax_cuda13_plugin" and found.wheel == "jax-cuda13-pjrt 9.9"
     names = [p.name for p in plugins.libraries() if site in p.parents]
-    assert names == ["libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13"]        # as they need each other
+    assert names == ["libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13"]  # as they need each other
 
 
 def test_plugins_named_in_the_environment(monkeypatch):
@@ -69,7 +77,10 @@ def test_which_platforms_are_started(site, monkeypatch):
         gradix.config.update("jax_platforms", None)
 
 
-@pytest.mark.parametrize("name, version, want", [("cpu", "", "cpu"), ("gpu", "cuda 13000", "cuda"), ("gpu", "rocm 60300", "rocm"), ("tpu", "", "tpu")])
+@pytest.mark.parametrize(
+    "name, version, want",
+    [("cpu", "", "cpu"), ("gpu", "cuda 13000", "cuda"), ("gpu", "rocm 60300", "rocm"), ("tpu", "", "tpu")],
+)
 def test_the_platform_that_programs_for_a_device_are_lowered_for(name, version, want):
     client = SimpleNamespace(platform_version=version)
     assert xla.platform_of(SimpleNamespace(platform=name, client=client)) == want
@@ -83,7 +94,11 @@ def test_options_of_the_client(monkeypatch):
         made = plugins.client_options(cuda, 1, 4)
     finally:
         gradix.config.update("jax_cuda_visible_devices", "all")
-    assert made["visible_devices"] == [0, 2] and made["memory_fraction"] == 0.5 and (made["node_id"], made["num_nodes"]) == (1, 4)
+    assert (
+        made["visible_devices"] == [0, 2]
+        and made["memory_fraction"] == 0.5
+        and (made["node_id"], made["num_nodes"]) == (1, 4)
+    )
     assert plugins.client_options(plugins.Plugin("mine", Path("x"))) == {}
 
 
@@ -93,14 +108,21 @@ def test_what_is_registered(site, monkeypatch):
     class Recorder:
         def __getattr__(self, name):
             return lambda *args, **kwargs: said.append((name, args[0], kwargs.get("platform")))
+
     monkeypatch.setattr(plugins, "xc", Recorder())
     plugins.register(found, None)
     assert said[:2] == [("register_custom_type_handler", "CUDA", None), ("register_custom_call_handler", "CUDA", None)]
-    assert ("register_custom_type", "t", "CUDA") in said and ("register_custom_call_target", "xla_ffi_python_gpu_callback", "CUDA") in said
+    assert ("register_custom_type", "t", "CUDA") in said and (
+        "register_custom_call_target",
+        "xla_ffi_python_gpu_callback",
+        "CUDA",
+    ) in said
     assert not [s for s in said[2:] if s[2] != "CUDA"]
 
 
-@pytest.mark.parametrize(("platforms", "match"), [("cuda", "jax-cuda13-pjrt 9.9; it must have the version of jaxlib"), ("cpu", None)])
+@pytest.mark.parametrize(
+    ("platforms", "match"), [("cuda", "jax-cuda13-pjrt 9.9; it must have the version of jaxlib"), ("cpu", None)]
+)
 def test_a_wheel_that_does_not_fit_says_so(site, platforms, match):
     env = {**os.environ, "JAX_PLATFORMS": platforms, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
     program = "import gradix; print(gradix.devices()[0].platform)"

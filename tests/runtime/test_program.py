@@ -1,4 +1,5 @@
 """Compiled programs: running, donation, options, persistence, memory."""
+
 import gc
 
 import numpy as np
@@ -44,11 +45,11 @@ def test_donated_memory_is_reused_unless_seen():
     ex = xla.compile(TEXT.replace("%a: tensor<8xf32>", "%a: tensor<8xf32> {tf.aliasing_output = 0 : i32}"), [V], [V])
     b = xla.put(X, V)
     address = xla.unsafe_buffer_pointer(b)
-    out, = ex([b])
+    (out,) = ex([b])
     assert xla.is_deleted(b) and xla.unsafe_buffer_pointer(out) == address
     b = xla.put(X, V)
     seen = xla.get(b)
-    out, = ex([b])
+    (out,) = ex([b])
     np.testing.assert_array_equal(seen, X)
     np.testing.assert_array_equal(xla.get(out), 2 * X)
 
@@ -65,7 +66,7 @@ def test_options():
     np.testing.assert_array_equal(xla.get(slow([xla.put(X, V)])[0]), 2 * X)
     given = xla.options(compiler_options={"xla_cpu_enable_fast_math": True})
     np.testing.assert_array_equal(xla.get(xla.compile(TEXT, [V], [V], options=given)([xla.put(X, V)])[0]), 2 * X)
-    for quick in (False, True):                                     # asked for by the user, so not left out
+    for quick in (False, True):  # asked for by the user, so not left out
         with pytest.raises(xla.RuntimeFailure, match="No such compile option: 'xla_no_such_flag'"):
             xla.compile(TEXT, [V], [V], options=xla.options(quick=quick, compiler_options={"xla_no_such_flag": 1}))
     assert hash(xla.options()) == hash(xla.options()) != hash(given)
@@ -81,6 +82,7 @@ def test_marked_calls_run(spell):
     def body(em, outs, x):
         symbol = em.define("hot", [F], lambda y: [em.op("add", F, y, y)])
         return em.call(symbol, [F], x, attrs=SMALL_CALL)
+
     assert spell(body, [np.float32(3)], [F]) == [6]
 
 
@@ -91,8 +93,10 @@ def test_a_marked_call_xla_refuses_is_compiled_unmarked(spell, capfd):
         def sort(y):
             region = em.region([make_aval((), y.dtype)] * 2, less)
             return [em.op("sort", V, y, attrs="dimension = 0 : i64", regions=(region,))]
+
         return em.call(em.define("hot", [V], sort), [V], x, attrs=SMALL_CALL)
-    got, = spell(body, [X[::-1]], [V])
+
+    (got,) = spell(body, [X[::-1]], [V])
     np.testing.assert_array_equal(got, X)
 
 
@@ -125,7 +129,7 @@ def test_memory_stays_flat_over_many_calls(double):
         for _ in range(20_000):
             double.run([b])
         grown.append(resident() - before)
-    assert min(grown) < 300_000                            # a leak of 50 bytes a call would be a megabyte each time
+    assert min(grown) < 300_000  # a leak of 50 bytes a call would be a megabyte each time
 
 
 def test_lapack(spell):
@@ -135,8 +139,16 @@ def test_lapack(spell):
     I = make_aval((), np.dtype("i4"))
 
     def body(em, outs, x):
-        return em.custom_call("lapack_dpotrf_ffi", outs, x, backend_config={"uplo": np.uint8(ord("L"))},
-                              operand_layouts=[(0, 1)], result_layouts=[(0, 1), ()], aliases={0: 0})
+        return em.custom_call(
+            "lapack_dpotrf_ffi",
+            outs,
+            x,
+            backend_config={"uplo": np.uint8(ord("L"))},
+            operand_layouts=[(0, 1)],
+            result_layouts=[(0, 1), ()],
+            aliases={0: 0},
+        )
+
     factor, info = spell(body, [a], [M, I])
     assert info == 0
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(a))

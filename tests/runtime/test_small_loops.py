@@ -1,4 +1,5 @@
 """Loops of small operations: XLA:CPU makes one function of them, with the same results, and leaves the others alone."""
+
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ def _scalars(v):
     def step(s, t):
         s = tuple(0.9 * a + 0.05 * jnp.tanh(s[(i + 3) % 12] * t) for i, a in enumerate(s))
         return s, sum(s)
+
     return lax.scan(step, tuple(v[i] for i in range(12)), jnp.linspace(0, 1, 50))[1]
 
 
@@ -27,6 +29,7 @@ def _filter(v):
         k = p @ h.T
         m = a @ m + k @ (z - h @ (a @ m))
         return (m, p - 0.1 * k @ h @ p), m.sum()
+
     return lax.scan(step, (v[:4], jnp.eye(4)), jnp.ones((30, 2)))[1]
 
 
@@ -36,17 +39,21 @@ LOOPS = {
     "filter": _filter,
     "gradient of the filter": lambda v: gradix.grad(lambda v: _filter(v).sum())(v),
     "while": lambda v: lax.while_loop(lambda s: s[0] < 20, lambda s: (s[0] + 1, jnp.sin(s[1]) + v), (0, v))[1],
-    "vmapped while": lambda v: gradix.vmap(lambda x: lax.while_loop(lambda s: s[1] < 5, lambda s: (s[0] * 1.1, s[1] + s[0]),
-                                                                  (x, x))[0])(v + 0.1),
+    "vmapped while": lambda v: gradix.vmap(
+        lambda x: lax.while_loop(lambda s: s[1] < 5, lambda s: (s[0] * 1.1, s[1] + s[0]), (x, x))[0]
+    )(v + 0.1),
     "cond inside": lambda v: lax.fori_loop(0, 20, lambda i, s: lax.cond(i % 2 == 0, jnp.sin, jnp.cos, s), v),
     "update of a row": lambda v: lax.fori_loop(0, 12, lambda i, s: s.at[i].set(s[i - 1] * 0.5 + 1), v),
-    "random": lambda v: lax.scan(lambda k, _: (gradix.random.split(k)[0], gradix.random.uniform(k)),
-                                 gradix.random.key(0), None, length=20)[1],
+    "random": lambda v: lax.scan(
+        lambda k, _: (gradix.random.split(k)[0], gradix.random.uniform(k)), gradix.random.key(0), None, length=20
+    )[1],
     "sort inside": lambda v: lax.fori_loop(0, 5, lambda _, s: jnp.sort(s * 1.7 % 1), v),
     "cumulative sum inside": lambda v: lax.fori_loop(0, 5, lambda _, s: jnp.cumsum(s) * 0.1, v),
     "transform inside": lambda v: lax.fori_loop(0, 3, lambda _, s: jnp.abs(jnp.fft.fft(s)).astype(s.dtype) * 0.1, v),
     "product inside": lambda v: lax.fori_loop(0, 9, lambda _, s: jnp.tanh(s @ s), jnp.outer(v, v)),
-    "large product inside": lambda v: lax.fori_loop(0, 2, lambda _, s: jnp.tanh(s @ s), jnp.outer(jnp.tile(v, 20), jnp.tile(v, 20))),
+    "large product inside": lambda v: lax.fori_loop(
+        0, 2, lambda _, s: jnp.tanh(s @ s), jnp.outer(jnp.tile(v, 20), jnp.tile(v, 20))
+    ),
     "integers": lambda v: lax.fori_loop(0, 30, lambda i, s: (s * 1103515245 + i) % 1000, jnp.arange(12)),
     "loop in a loop": lambda v: lax.fori_loop(0, 4, lambda i, s: lax.fori_loop(0, i, lambda j, r: r * 0.5 + j, s), v),
 }
@@ -72,8 +79,17 @@ def test_results_are_those_of_plain_loops(name, monkeypatch):
 
 @pytest.mark.x32
 @pytest.mark.rewritten
-@pytest.mark.parametrize("name,small", [("scalars", True), ("gradient of scalars", True), ("filter", True), ("product inside", True),
-                                        ("large product inside", False), ("sort inside", False)])
+@pytest.mark.parametrize(
+    "name,small",
+    [
+        ("scalars", True),
+        ("gradient of scalars", True),
+        ("filter", True),
+        ("product inside", True),
+        ("large product inside", False),
+        ("sort inside", False),
+    ],
+)
 def test_small_loops_are_one_function(name, small, has_flag):
     if not xla.honours_small_loops():
         pytest.skip("this XLA has no such option")
@@ -91,6 +107,7 @@ def test_products_are_kept_small_only_in_loops_and_only_if_all_are():
 
     def loop(body):
         return lambda v: lax.fori_loop(0, 3, lambda _, s: body(s), v)
+
     assert wanted(loop(lambda s: s @ s), (8, 8)) and wanted(loop(lambda s: s @ s), (16, 16))
     assert not wanted(loop(lambda s: s @ s), (32, 32))
     assert not wanted(lambda a: a @ a, (8, 8))

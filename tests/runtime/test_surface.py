@@ -1,4 +1,5 @@
 """The names of jaxlib in use, and what merely importing the runtime must not do."""
+
 import ast
 import importlib
 import pathlib
@@ -17,22 +18,59 @@ _FOLDER = pathlib.Path(runtime.__file__).parent
 
 # Every attribute of jaxlib's modules that the runtime reads.
 NAMES = {
-    "jaxlib._jax": {"ArrayCopySemantics", "ArrayImpl", "Device", "DeviceList", "GSPMDSharding", "HostBufferSemantics",
-                    "JaxRuntimeError", "SingleDeviceSharding", "batched_copy_array_to_devices_with_sharding",
-                    "get_distributed_runtime_client", "create_preemption_sync_manager",
-                    "get_distributed_runtime_service", "make_gloo_tcp_collectives",
-                    "array_result_handler", "batched_device_put",
-                    "buffer_to_dlpack_managed_tensor", "dlpack_managed_tensor_to_buffer",
-                    "hlo_module_cost_analysis", "mlir", "set_tracebacks_enabled"},
-    "jaxlib.xla_client": {"CompileOptions", "DeviceAssignment", "HloSharding", "OpSharding", "make_cpu_client",
-                          "register_custom_call_target", "_version", "pjrt_plugin_loaded", "load_pjrt_plugin_dynamically",
-                          "pjrt_plugin_initialized", "initialize_pjrt_plugin", "make_c_api_client",
-                          "generate_pjrt_gpu_plugin_options", "register_custom_type", "register_custom_type_handler",
-                          "register_custom_call_handler", "register_custom_call_as_batch_partitionable",
-                          "register_custom_call_partitioner"},
+    "jaxlib._jax": {
+        "ArrayCopySemantics",
+        "ArrayImpl",
+        "Device",
+        "DeviceList",
+        "GSPMDSharding",
+        "HostBufferSemantics",
+        "JaxRuntimeError",
+        "SingleDeviceSharding",
+        "batched_copy_array_to_devices_with_sharding",
+        "get_distributed_runtime_client",
+        "create_preemption_sync_manager",
+        "get_distributed_runtime_service",
+        "make_gloo_tcp_collectives",
+        "array_result_handler",
+        "batched_device_put",
+        "buffer_to_dlpack_managed_tensor",
+        "dlpack_managed_tensor_to_buffer",
+        "hlo_module_cost_analysis",
+        "mlir",
+        "set_tracebacks_enabled",
+    },
+    "jaxlib.xla_client": {
+        "CompileOptions",
+        "DeviceAssignment",
+        "HloSharding",
+        "OpSharding",
+        "make_cpu_client",
+        "register_custom_call_target",
+        "_version",
+        "pjrt_plugin_loaded",
+        "load_pjrt_plugin_dynamically",
+        "pjrt_plugin_initialized",
+        "initialize_pjrt_plugin",
+        "make_c_api_client",
+        "generate_pjrt_gpu_plugin_options",
+        "register_custom_type",
+        "register_custom_type_handler",
+        "register_custom_call_handler",
+        "register_custom_call_as_batch_partitionable",
+        "register_custom_call_partitioner",
+    },
     "jaxlib.version": {"__version__"},
-    "jaxlib.mlir.ir": {"Context", "DialectRegistry", "FlatSymbolRefAttr", "InsertionPoint", "Location", "Module",
-                       "SymbolTable", "Type"},
+    "jaxlib.mlir.ir": {
+        "Context",
+        "DialectRegistry",
+        "FlatSymbolRefAttr",
+        "InsertionPoint",
+        "Location",
+        "Module",
+        "SymbolTable",
+        "Type",
+    },
     "jaxlib.mlir.dialects.func": {"CallOp", "FuncOp", "ReturnOp"},
     "jaxlib.mlir.passmanager": {"PassManager"},
     "jaxlib.mlir._mlir_libs._jax_mlir_ext": {"register_dialects"},
@@ -60,20 +98,31 @@ def test_the_list_of_names_is_whole(path):
 
 def test_only_the_xla_files_import_jaxlib():
     for path in _FOLDER.glob("*.py"):
-        names = {n for node in ast.walk(ast.parse(path.read_text())) for n in
-                 ([a.name for a in node.names] if isinstance(node, ast.Import) else
-                  [node.module or ""] if isinstance(node, ast.ImportFrom) else [])}
+        names = {
+            n
+            for node in ast.walk(ast.parse(path.read_text()))
+            for n in (
+                [a.name for a in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+        }
         assert path.stem.startswith("xla") or not any(n.split(".")[0] == "jaxlib" for n in names), path.name
 
 
 def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300,
-                          cwd=_FOLDER.parents[1])
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=_FOLDER.parents[1]
+    )
 
 
 def test_importing_starts_nothing_heavy():
-    done = run("import sys; from gradix._runtime import xla; assert not xla.is_started();"
-               "print([m for m in ('jax', 'scipy', 'jaxlib.mlir', 'opt_einsum') if m in sys.modules])")
+    done = run(
+        "import sys; from gradix._runtime import xla; assert not xla.is_started();"
+        "print([m for m in ('jax', 'scipy', 'jaxlib.mlir', 'opt_einsum') if m in sys.modules])"
+    )
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
@@ -130,11 +179,16 @@ def test_programs_run_on_the_device_asked_for():
 
 def test_threads_share_a_program():
     a, t = make_aval((5000,), np.dtype("f4")), "tensor<5000xf32>"
-    ex = xla.compile(f"module @m {{ func.func public @main(%a: {t}) -> {t} {{ %0 = stablehlo.add %a, %a : {t}\n"
-                     f"return %0 : {t} }} }}", [a], [a])
+    ex = xla.compile(
+        f"module @m {{ func.func public @main(%a: {t}) -> {t} {{ %0 = stablehlo.add %a, %a : {t}\n"
+        f"return %0 : {t} }} }}",
+        [a],
+        [a],
+    )
 
     def work(i):
         x = np.full(5000, i, "f4")
         return all((xla.get(ex([xla.put(x, a)])[0]) == 2 * i).all() for _ in range(50))
+
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(8)))

@@ -1,4 +1,5 @@
 """scipy.linalg against SciPy, its derivatives against differences, stacks against loops, and what it refuses."""
+
 import numpy as np
 import pytest
 import scipy.linalg as reference
@@ -32,9 +33,13 @@ def close(got, want, tolerance=1e-9):
 
 
 NUMBERED = {
-    "dft": [(5,), (4, "sqrtn"), (3, "n"), (1,), (0,)], "hadamard": [(1,), (8,)], "helmert": [(1,), (4,), (4, True)],
-    "hilbert": [(0,), (1,), (5,)], "invhilbert": [(1,), (6,), (12,)],
-    "pascal": [(1,), (6,), (5, "lower"), (5, "upper")], "invpascal": [(1,), (6,), (5, "lower"), (5, "upper")],
+    "dft": [(5,), (4, "sqrtn"), (3, "n"), (1,), (0,)],
+    "hadamard": [(1,), (8,)],
+    "helmert": [(1,), (4,), (4, True)],
+    "hilbert": [(0,), (1,), (5,)],
+    "invhilbert": [(1,), (6,), (12,)],
+    "pascal": [(1,), (6,), (5, "lower"), (5, "upper")],
+    "invpascal": [(1,), (6,), (5, "lower"), (5, "upper")],
 }
 
 
@@ -48,8 +53,12 @@ def test_matrices_known_by_their_size(name):
 
 
 STRUCTURED = {
-    "toeplitz": [(4,), (1,), (3, 5), (5, 2), (1, 3)], "hankel": [(4,), (1,), (3, 5), (5, 2)], "circulant": [(1,), (5,)],
-    "companion": [(2,), (6,)], "fiedler": [(1,), (4,)], "fiedler_companion": [(2,), (3,), (4,), (7,)],
+    "toeplitz": [(4,), (1,), (3, 5), (5, 2), (1, 3)],
+    "hankel": [(4,), (1,), (3, 5), (5, 2)],
+    "circulant": [(1,), (5,)],
+    "companion": [(2,), (6,)],
+    "fiedler": [(1,), (4,)],
+    "fiedler_companion": [(2,), (3,), (4,), (7,)],
     "leslie": [(2, 1), (5, 4)],
 }
 
@@ -96,10 +105,14 @@ def test_factors(n, complex_):
     for got, want in zip(linalg.lu(a, permute_l=True), reference.lu(a, permute_l=True), strict=True):
         close(got, want)
     for trans in (0, 1, 2):
-        close(linalg.lu_solve(linalg.lu_factor(a), a[0], trans), reference.lu_solve(reference.lu_factor(a), a[0], trans))
+        close(
+            linalg.lu_solve(linalg.lu_factor(a), a[0], trans), reference.lu_solve(reference.lu_factor(a), a[0], trans)
+        )
         close(linalg.solve_triangular(a, a[0], trans), reference.solve_triangular(a, a[0], trans))
-        close(linalg.solve_triangular(p, a, trans, lower=True, unit_diagonal=True),
-              reference.solve_triangular(p, a, trans, lower=True, unit_diagonal=True))
+        close(
+            linalg.solve_triangular(p, a, trans, lower=True, unit_diagonal=True),
+            reference.solve_triangular(p, a, trans, lower=True, unit_diagonal=True),
+        )
     t, z = linalg.schur(a)
     close(z @ t @ np.conj(z.T), a)
     t, z = linalg.rsf2csf(t, z)
@@ -121,8 +134,10 @@ def test_qr_times_matrices(shape, mode):
             want = reference.qr_multiply(a, c, mode, pivoting=pivoting, conjugate=conjugate)
             close(got[0], want[0])
             close(got[1], want[1])
-    close(linalg.qr_multiply(a, c[0] if mode == "right" else c[:, 0], mode)[0],
-          reference.qr_multiply(a, c[0] if mode == "right" else c[:, 0], mode)[0])
+    close(
+        linalg.qr_multiply(a, c[0] if mode == "right" else c[:, 0], mode)[0],
+        reference.qr_multiply(a, c[0] if mode == "right" else c[:, 0], mode)[0],
+    )
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (5, 2), (2, 5), (1, 1), (3, 0)])
@@ -150,7 +165,11 @@ def test_exponential(scale, complex_):
     for got, want in zip(linalg.expm_frechet(a[0], e), reference.expm_frechet(a[0], e), strict=True):
         close(got / abs(want).max(), want / abs(want).max())
     with gradix.enable_x64(False):
-        close(linalg.expm(a.astype("complex64")) / abs(linalg.expm(a)).max(), linalg.expm(a) / abs(linalg.expm(a)).max(), 2e-5)
+        close(
+            linalg.expm(a.astype("complex64")) / abs(linalg.expm(a)).max(),
+            linalg.expm(a) / abs(linalg.expm(a)).max(),
+            2e-5,
+        )
 
 
 def test_exponential_of_too_large_a_matrix_is_nan():
@@ -188,7 +207,7 @@ def test_sylvester(method, complex_):
 def test_tridiagonal_eigenvalues(n, complex_):
     d, e = draw(n), draw(n - 1, complex_=complex_)
     if n == 9:
-        e[3] = 0                                                # the matrix falls apart
+        e[3] = 0  # the matrix falls apart
     whole = np.diag(d) + np.diag(e, 1) + np.diag(np.conj(e), -1)
     given = d.astype(e.dtype), e
     want = np.linalg.eigvalsh(whole)
@@ -206,15 +225,21 @@ SMOOTH = {
     "solve pos": lambda a: linalg.solve(a @ a.T + 3 * jnp.eye(3), a[0], assume_a="pos"),
     "cho_solve": lambda a: linalg.cho_solve(linalg.cho_factor(a @ a.T + 3 * jnp.eye(3)), a[0]),
     "lu_solve": lambda a: linalg.lu_solve(linalg.lu_factor(a), a[0]),
-    "lu": lambda a: linalg.lu(a)[1:], "qr": lambda a: linalg.qr(a)[1],
+    "lu": lambda a: linalg.lu(a)[1:],
+    "qr": lambda a: linalg.qr(a)[1],
     "solve_triangular": lambda a: linalg.solve_triangular(a, a[0], lower=True),
-    "expm": linalg.expm, "expm_frechet": lambda a: linalg.expm_frechet(a, a.T, compute_expm=False),
+    "expm": linalg.expm,
+    "expm_frechet": lambda a: linalg.expm_frechet(a, a.T, compute_expm=False),
     "sqrtm": lambda a: linalg.sqrtm(a @ a.T + jnp.eye(3)).real,
-    "polar": linalg.polar, "polar svd": lambda a: linalg.polar(a[:, :2], method="svd"),
+    "polar": linalg.polar,
+    "polar svd": lambda a: linalg.polar(a[:, :2], method="svd"),
     "sylvester": lambda a: linalg.solve_sylvester(a, a.T + 2 * jnp.eye(3), a),
     "eigh_tridiagonal": lambda a: linalg.eigh_tridiagonal(jnp.diag(a), jnp.diag(a, 1), eigvals_only=True),
-    "eigh": lambda a: linalg.eigh(a, eigvals_only=True), "svd": lambda a: linalg.svd(a, compute_uv=False),
-    "block_diag": lambda a: linalg.block_diag(a, a[0]), "det": linalg.det, "inv": linalg.inv,
+    "eigh": lambda a: linalg.eigh(a, eigvals_only=True),
+    "svd": lambda a: linalg.svd(a, compute_uv=False),
+    "block_diag": lambda a: linalg.block_diag(a, a[0]),
+    "det": linalg.det,
+    "inv": linalg.inv,
 }
 
 
@@ -251,8 +276,11 @@ REFUSED = {
     "funm stack": (lambda: linalg.funm(np.ones((2, 2, 2)), jnp.sin), ValueError, "vmap"),
     "polar side": (lambda: linalg.polar(np.eye(2), "up"), ValueError, "side"),
     "tridiagonal v": (lambda: linalg.eigh_tridiagonal(np.ones(3), np.ones(2), select="v"), NotImplementedError, "mask"),
-    "tridiagonal range": (lambda: linalg.eigh_tridiagonal(np.ones(3), np.ones(2), select="i", select_range=(0, 3)),
-                          ValueError, "within 0 and 2"),
+    "tridiagonal range": (
+        lambda: linalg.eigh_tridiagonal(np.ones(3), np.ones(2), select="i", select_range=(0, 3)),
+        ValueError,
+        "within 0 and 2",
+    ),
     "schur grad": (lambda: gradix.grad(lambda a: linalg.schur(a)[0].sum())(np.eye(2)), NotImplementedError, "schur"),
 }
 

@@ -1,4 +1,5 @@
 """scipy.fft, ndimage, interpolate, integrate and cluster.vq against SciPy, with derivatives and what they refuse."""
+
 import numpy as np
 import pytest
 import scipy.cluster.vq
@@ -45,11 +46,19 @@ def test_cosine_transforms(name, norm):
     x = draw(3, 4, 5)
     for options in ({}, {"axes": [0, 2]}, {"s": [2, 6]}, {"s": 3}, {"axes": 1}, {"s": [2, 7], "axes": [2, 0]}):
         s = options.get("s")
-        want = getattr(scipy.fft, name + "n")(x, norm=norm, **{**options, **({"s": [s], "axes": [-1]} if s == 3 else {})})
+        want = getattr(scipy.fft, name + "n")(
+            x, norm=norm, **{**options, **({"s": [s], "axes": [-1]} if s == 3 else {})}
+        )
         close(getattr(fft, name + "n")(x, norm=norm, **options), want)
 
 
-MODES = {"constant": "grid-constant", "nearest": "nearest", "wrap": "grid-wrap", "mirror": "mirror", "reflect": "reflect"}
+MODES = {
+    "constant": "grid-constant",
+    "nearest": "nearest",
+    "wrap": "grid-wrap",
+    "mirror": "mirror",
+    "reflect": "reflect",
+}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -57,13 +66,17 @@ MODES = {"constant": "grid-constant", "nearest": "nearest", "wrap": "grid-wrap",
 def test_map_coordinates(order, mode):
     for shape in ((5,), (1,), (4, 3), (2, 3, 4)):
         x, places = draw(*shape), RNG.uniform(-6, 9, (len(shape), 3, 7))
-        close(ndimage.map_coordinates(x, places, order, mode, 2.5),
-              scipy.ndimage.map_coordinates(x, places, order=order, mode=MODES[mode], cval=2.5))
+        close(
+            ndimage.map_coordinates(x, places, order, mode, 2.5),
+            scipy.ndimage.map_coordinates(x, places, order=order, mode=MODES[mode], cval=2.5),
+        )
     x = RNG.integers(0, 200, (5, 4)).astype("uint8")
     got = ndimage.map_coordinates(x, [np.array([0.5, 1.25]), np.array([1, 2])], order, mode)
     assert got.dtype == "uint8"
     assert (np.asarray(ndimage.map_coordinates(x, [np.arange(5)[:, None], np.arange(4)], order, mode)) == x).all()
-    check_grads(lambda x, c: ndimage.map_coordinates(x, [c], 1, mode), (draw(5), np.array([0.3, 2.6, -0.7, 4.4])), order=1)
+    check_grads(
+        lambda x, c: ndimage.map_coordinates(x, [c], 1, mode), (draw(5), np.array([0.3, 2.6, -0.7, 4.4])), order=1
+    )
 
 
 @pytest.mark.parametrize("method", ["linear", "nearest"])
@@ -113,12 +126,20 @@ REFUSED = {
     "empty": (lambda: fft.dct(np.ones(0)), ValueError, "one element"),
     "lengths": (lambda: fft.dctn(np.ones((3, 3)), s=[2, 2], axes=[0]), ValueError, "same length"),
     "order": (lambda: ndimage.map_coordinates(np.ones(3), [0.5], 3), NotImplementedError, "order"),
-    "image mode": (lambda: ndimage.map_coordinates(np.ones(3), [0.5], 1, "grid-wrap"), NotImplementedError, "grid-wrap"),
+    "image mode": (
+        lambda: ndimage.map_coordinates(np.ones(3), [0.5], 1, "grid-wrap"),
+        NotImplementedError,
+        "grid-wrap",
+    ),
     "coordinates": (lambda: ndimage.map_coordinates(np.ones((3, 3)), [0.5], 1), ValueError, "1 != 2"),
     "complex place": (lambda: ndimage.map_coordinates(np.ones(3), [1j], 1), TypeError, "real"),
     "no elements": (lambda: ndimage.map_coordinates(np.ones(0), [0.5], 1), ValueError, "no elements"),
     "method": (lambda: RegularGridInterpolator(GRID, np.ones((3, 2)), "cubic"), ValueError, "cubic"),
-    "bounds": (lambda: RegularGridInterpolator(GRID, np.ones((3, 2)), bounds_error=True), NotImplementedError, "fill_value"),
+    "bounds": (
+        lambda: RegularGridInterpolator(GRID, np.ones((3, 2)), bounds_error=True),
+        NotImplementedError,
+        "fill_value",
+    ),
     "grid shape": (lambda: RegularGridInterpolator(GRID, np.ones((2, 2))), ValueError, "axis 0"),
     "fill": (lambda: RegularGridInterpolator(GRID, np.ones((3, 2)), fill_value=1j), ValueError, "fill_value"),
     "dimension": (lambda: RegularGridInterpolator(GRID, np.ones((3, 2)))(np.ones((1, 3))), ValueError, "dimension 3"),

@@ -1,4 +1,5 @@
 """scipy.signal against SciPy, with derivatives, stacks, the shortest signals, and what it refuses."""
+
 import warnings
 
 import numpy as np
@@ -29,8 +30,16 @@ def close(got, want, tolerance=1e-9):
     np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=tolerance)
 
 
-SHAPES = [((7,), (3,)), ((3,), (6,)), ((1,), (1,)), ((5, 4), (2, 3)), ((2, 2), (4, 5)), ((3, 4, 5), (2, 2, 3)), ((), ()),
-          ((2, 3, 2, 4), (2, 1, 2, 2))]
+SHAPES = [
+    ((7,), (3,)),
+    ((3,), (6,)),
+    ((1,), (1,)),
+    ((5, 4), (2, 3)),
+    ((2, 2), (4, 5)),
+    ((3, 4, 5), (2, 2, 3)),
+    ((), ()),
+    ((2, 3, 2, 4), (2, 1, 2, 2)),
+]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -41,9 +50,15 @@ def test_convolutions(shapes, mode):
         for method in ("direct", "fft"):
             for name in ("convolve", "correlate"):
                 got = getattr(signal, name)(x, y, mode, method)
-                want = getattr(reference, name)(x, y, mode, "direct") if shapes[0] else x * (y if name == "convolve" else np.conj(y))
+                want = (
+                    getattr(reference, name)(x, y, mode, "direct")
+                    if shapes[0]
+                    else x * (y if name == "convolve" else np.conj(y))
+                )
                 if name == "correlate" and mode == "valid" and x.size < y.size:
-                    want = np.conj(getattr(reference, name)(y, x, mode, "direct"))[tuple([slice(None, None, -1)] * x.ndim)]
+                    want = np.conj(getattr(reference, name)(y, x, mode, "direct"))[
+                        tuple([slice(None, None, -1)] * x.ndim)
+                    ]
                 close(got, want)
         close(signal.fftconvolve(x, y, mode), reference.fftconvolve(x, y, mode) if shapes[0] else x * y)
         if len(shapes[0]) == 2:
@@ -68,9 +83,16 @@ def test_detrended():
 
 
 STFT = {
-    "": {}, "none": {"boundary": None}, "even": {"boundary": "even"}, "odd": {"boundary": "odd"},
-    "constant": {"boundary": "constant", "padded": False}, "detrend": {"detrend": "linear"}, "overlap": {"noverlap": 5},
-    "window": {"window": ("tukey", 0.3), "fs": 8.0}, "values": {"window": np.arange(1.0, 9.0)}, "long": {"nfft": 13},
+    "": {},
+    "none": {"boundary": None},
+    "even": {"boundary": "even"},
+    "odd": {"boundary": "odd"},
+    "constant": {"boundary": "constant", "padded": False},
+    "detrend": {"detrend": "linear"},
+    "overlap": {"noverlap": 5},
+    "window": {"window": ("tukey", 0.3), "fs": 8.0},
+    "values": {"window": np.arange(1.0, 9.0)},
+    "long": {"nfft": 13},
     "two sided": {"return_onesided": False},
 }
 
@@ -83,10 +105,14 @@ def test_short_time_transforms(name):
         for g, w in zip(got, reference.stft(x, axis=axis, **options), strict=True):
             close(g, w)
         back = {k: options[k] for k in ("fs", "window", "noverlap", "nfft") if k in options}
-        back |= {"nperseg": 8, "input_onesided": options.get("return_onesided", True),
-                 "boundary": options.get("boundary", "zeros") is not None, "freq_axis": axis % x.ndim}
+        back |= {
+            "nperseg": 8,
+            "input_onesided": options.get("return_onesided", True),
+            "boundary": options.get("boundary", "zeros") is not None,
+            "freq_axis": axis % x.ndim,
+        }
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")            # SciPy's, of windows that do not add up
+            warnings.simplefilter("ignore")  # SciPy's, of windows that do not add up
             want = reference.istft(np.asarray(got[2]), **back)
         t, y = signal.istft(got[2], **back)
         close(y, want[1])
@@ -101,9 +127,19 @@ def test_istft_of_odd_segments_and_other_axes():
     close(signal.istft(moved, nperseg=9, noverlap=4, time_axis=0, freq_axis=2)[1][:40], x.T)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"scaling": "spectrum", "fs": 4.0}, {"average": "median"}, {"detrend": False, "window": "boxcar"}, {"nfft": 21},
-    {"return_onesided": False, "detrend": "linear"}, {"nperseg": 15, "noverlap": 4}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"scaling": "spectrum", "fs": 4.0},
+        {"average": "median"},
+        {"detrend": False, "window": "boxcar"},
+        {"nfft": 21},
+        {"return_onesided": False, "detrend": "linear"},
+        {"nperseg": 15, "noverlap": 4},
+    ],
+    ids=str,
+)
 def test_power_spectra(options):
     options = {"nperseg": 16, **options}
     x, y = draw(2, 70), draw(2, 70)
@@ -126,11 +162,14 @@ def test_signals_shorter_than_a_segment_warn():
 
 
 SMOOTH = {
-    "convolve": lambda x: signal.convolve(x, x[:3]), "fft": lambda x: signal.convolve(x, x[:3], "same", "fft"),
-    "correlate2d": lambda x: signal.correlate2d(x.reshape(4, 3), x[:4].reshape(2, 2), "valid"), "detrend": signal.detrend,
-    "stft": lambda x: signal.stft(x, nperseg=4)[2], "istft": lambda x: signal.istft(signal.stft(x, nperseg=4, noverlap=3)[2] ** 2,
-                                                                                  noverlap=3)[1],
-    "csd": lambda x: signal.csd(x, x**2, nperseg=4)[1], "welch": lambda x: signal.welch(x, nperseg=4)[1],
+    "convolve": lambda x: signal.convolve(x, x[:3]),
+    "fft": lambda x: signal.convolve(x, x[:3], "same", "fft"),
+    "correlate2d": lambda x: signal.correlate2d(x.reshape(4, 3), x[:4].reshape(2, 2), "valid"),
+    "detrend": signal.detrend,
+    "stft": lambda x: signal.stft(x, nperseg=4)[2],
+    "istft": lambda x: signal.istft(signal.stft(x, nperseg=4, noverlap=3)[2] ** 2, noverlap=3)[1],
+    "csd": lambda x: signal.csd(x, x**2, nperseg=4)[1],
+    "welch": lambda x: signal.welch(x, nperseg=4)[1],
 }
 
 
@@ -147,7 +186,11 @@ REFUSED = {
     "method": (lambda: signal.convolve(np.ones(2), np.ones(2), method="slow"), ValueError, "slow"),
     "empty": (lambda: signal.convolve(np.ones(2), np.ones(0)), ValueError, "zero-size"),
     "mixed": (lambda: signal.correlate(np.ones((2, 5)), np.ones((3, 3)), "valid"), ValueError, "every dimension"),
-    "boundary": (lambda: signal.convolve2d(np.ones((2, 2)), np.ones((2, 2)), boundary="wrap"), NotImplementedError, "jnp.pad"),
+    "boundary": (
+        lambda: signal.convolve2d(np.ones((2, 2)), np.ones((2, 2)), boundary="wrap"),
+        NotImplementedError,
+        "jnp.pad",
+    ),
     "vectors": (lambda: signal.correlate2d(np.ones(2), np.ones(2)), ValueError, "2-dimensional"),
     "axes": (lambda: signal.fftconvolve(np.ones((2, 5)), np.ones((3, 5)), axes=1), ValueError, "mapped axes"),
     "list": (lambda: signal.convolve([1.0], [1.0]), TypeError, "list"),

@@ -1,4 +1,5 @@
 """scipy.sparse.linalg and scipy.optimize: solutions, derivatives of solutions, pytrees, stops, and what they refuse."""
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -11,8 +12,15 @@ from gradix.scipy.sparse.linalg import bicgstab, cg, gmres
 from gradix.test_util import check_grads
 
 RNG = np.random.default_rng(3)
-SLOWLY = pytest.mark.parametrize("name", ["cg", "bicgstab", "gmres", pytest.param("incremental", marks=pytest.mark.slow)])
-METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres, "incremental": lambda *a, **k: gmres(*a, solve_method="incremental", **k)}
+SLOWLY = pytest.mark.parametrize(
+    "name", ["cg", "bicgstab", "gmres", pytest.param("incremental", marks=pytest.mark.slow)]
+)
+METHODS = {
+    "cg": cg,
+    "bicgstab": bicgstab,
+    "gmres": gmres,
+    "incremental": lambda *a, **k: gmres(*a, solve_method="incremental", **k),
+}
 
 
 def system(n, name, complex_=False):
@@ -70,9 +78,13 @@ def test_restarts_are_those_of_scipy():
 @SLOWLY
 def test_pytrees_and_their_derivatives(name):
     def solution(scale, b):
-        x, _ = METHODS[name](lambda x: {"u": scale * x["u"] + x["v"].sum(), "v": 3 * x["v"] + x["u"][:, None].sum() * jnp.ones((1, 2))},
-                             b, tol=1e-12)
+        x, _ = METHODS[name](
+            lambda x: {"u": scale * x["u"] + x["v"].sum(), "v": 3 * x["v"] + x["u"][:, None].sum() * jnp.ones((1, 2))},
+            b,
+            tol=1e-12,
+        )
         return x
+
     b = {"u": RNG.normal(size=2), "v": RNG.normal(size=(1, 2))}
     whole = np.array([[5, 0, 1, 1], [0, 5, 1, 1], [1, 1, 3, 0], [1, 1, 0, 3.0]])
     x = solution(5.0, b)
@@ -193,7 +205,9 @@ def test_minimize_with_limited_memory():
     assert minimize(lambda x: x.sum(), np.zeros(0, "f"), method=LIMITED).success
     with pytest.raises(TypeError, match="maxcor"):
         minimize(rosenbrock, np.zeros(2, "f"), method=LIMITED, options={"eps": 1})
-    mapped = gradix.vmap(lambda x: minimize(rosenbrock, x, method=LIMITED, options={"ftol": 0}).x)(np.zeros((2, 2), "f"))
+    mapped = gradix.vmap(lambda x: minimize(rosenbrock, x, method=LIMITED, options={"ftol": 0}).x)(
+        np.zeros((2, 2), "f")
+    )
     np.testing.assert_allclose(mapped, np.ones((2, 2)), atol=1e-2)
 
 
@@ -208,6 +222,7 @@ def test_minimize_over_complex_numbers():
 
 def test_solutions_are_weak_where_the_right_side_is():
     from gradix.scipy.sparse.linalg import bicgstab, cg, gmres
+
     for solve in (cg, bicgstab, gmres):
         assert solve(lambda x: 2 * x, 1.0)[0].weak_type
         assert not solve(lambda x: 2 * x, jnp.float32(1))[0].weak_type

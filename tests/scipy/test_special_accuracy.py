@@ -1,4 +1,5 @@
 """Formulas of our own, in units in the last place against mpmath over the whole domain, with derivatives and half precisions."""
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -32,14 +33,33 @@ def log_ndtr(x):
 
 # The exact function, its derivative, arguments, and the greatest error in ulp: values in single and double, derivatives in both.
 CASES = {
-    "dawsn": (dawson, lambda x: 1 - 2 * x * dawson(x), np.concatenate([RNG.uniform(-9, 9, 300), spread(1e-6, 1e6), -spread(1e-3, 30)]),
-              (6, 8, 40, 60)),
-    "erfcx": (scaled_erfc, lambda x: 2 * x * scaled_erfc(x) - 2 / mp.sqrt(mp.pi),
-              np.concatenate([RNG.uniform(-9, 20, 300), spread(1e-6, 1e6)]), (7, 8, 150, 150)),
-    "logit": (lambda p: mp.log(p / (1 - p)), lambda p: 1 / (p * (1 - p)),
-              np.concatenate([RNG.uniform(0.001, 0.999, 200), 0.5 + spread(1e-6, 0.3), 0.5 - spread(1e-6, 0.3), spread(1e-30, 0.1)]), (3, 3, 3, 3)),
+    "dawsn": (
+        dawson,
+        lambda x: 1 - 2 * x * dawson(x),
+        np.concatenate([RNG.uniform(-9, 9, 300), spread(1e-6, 1e6), -spread(1e-3, 30)]),
+        (6, 8, 40, 60),
+    ),
+    "erfcx": (
+        scaled_erfc,
+        lambda x: 2 * x * scaled_erfc(x) - 2 / mp.sqrt(mp.pi),
+        np.concatenate([RNG.uniform(-9, 20, 300), spread(1e-6, 1e6)]),
+        (7, 8, 150, 150),
+    ),
+    "logit": (
+        lambda p: mp.log(p / (1 - p)),
+        lambda p: 1 / (p * (1 - p)),
+        np.concatenate(
+            [RNG.uniform(0.001, 0.999, 200), 0.5 + spread(1e-6, 0.3), 0.5 - spread(1e-6, 0.3), spread(1e-30, 0.1)]
+        ),
+        (3, 3, 3, 3),
+    ),
     "log_ndtr": (log_ndtr, None, np.concatenate([RNG.uniform(-9, 6, 300), -spread(10, 1e4)]), (60, 3e5, 0, 0)),
-    "gammasgn": (lambda x: mp.sign(mp.gamma(x)), None, np.concatenate([RNG.uniform(-30, 5, 100), [-1e6 - 0.5, -1e6 + 0.5]]), (0, 0, 0, 0)),
+    "gammasgn": (
+        lambda x: mp.sign(mp.gamma(x)),
+        None,
+        np.concatenate([RNG.uniform(-30, 5, 100), [-1e6 - 0.5, -1e6 + 0.5]]),
+        (0, 0, 0, 0),
+    ),
 }
 
 
@@ -70,7 +90,9 @@ def test_errors_in_units_of_the_last_place(name, wide):
                 assert ulps(values, [w for w, k in zip(want, kept, strict=True) if k]) <= limits[2 + wide]
 
 
-@pytest.mark.parametrize("name, order, limit", [("dawsn", 2, 300), ("erfcx", 2, 3000), ("logit", 2, 30), ("log_ndtr", 1, 3000)])
+@pytest.mark.parametrize(
+    "name, order, limit", [("dawsn", 2, 300), ("erfcx", 2, 3000), ("logit", 2, 30), ("log_ndtr", 1, 3000)]
+)
 def test_derivatives_of_higher_order(name, order, limit):
     exact, f = CASES[name][0], getattr(special, name)
     for _ in range(order):
@@ -96,12 +118,15 @@ def test_complex_logit(x64):
     np.testing.assert_allclose(special.logit(z), np.log(z / (1 - z)), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name, x, want", [
-    ("logit", [0, 1, -0.5, 2, np.nan], [-np.inf, np.inf, np.nan, np.nan, np.nan]),
-    ("erfcx", [-np.inf, -40, np.inf, 1e30, np.nan], [np.inf, np.inf, 0, 0.5641895835 / 1e30, np.nan]),
-    ("dawsn", [-np.inf, np.inf, 1e30, 0, np.nan], [0, 0, 0.5e-30, 0, np.nan]),
-    ("log_ndtr", [-np.inf, np.inf, -1e30, np.nan], [-np.inf, 0, -np.inf, np.nan]),
-])
+@pytest.mark.parametrize(
+    "name, x, want",
+    [
+        ("logit", [0, 1, -0.5, 2, np.nan], [-np.inf, np.inf, np.nan, np.nan, np.nan]),
+        ("erfcx", [-np.inf, -40, np.inf, 1e30, np.nan], [np.inf, np.inf, 0, 0.5641895835 / 1e30, np.nan]),
+        ("dawsn", [-np.inf, np.inf, 1e30, 0, np.nan], [0, 0, 0.5e-30, 0, np.nan]),
+        ("log_ndtr", [-np.inf, np.inf, -1e30, np.nan], [-np.inf, 0, -np.inf, np.nan]),
+    ],
+)
 def test_edges_of_the_domain(name, x, want):
     f, x = getattr(special, name), np.array(x, np.float32)
     for values in (f(x), gradix.jit(f)(x)):
@@ -121,12 +146,22 @@ def test_sums_of_shapes_are_not_rounded(wide):
             scale = max(1, n) * np.finfo(k.dtype).eps
             np.testing.assert_allclose(got, [float(w) for w in want], rtol=60 * np.finfo(k.dtype).eps, atol=4 * scale)
         want = [mp.log(mp.binomial(int(v) + 2, int(v))) + 3 * mp.log(0.25) + int(v) * mp.log(0.75) for v in k]
-        np.testing.assert_allclose(np.asarray(stats.nbinom.logpmf(k, 3.0, 0.25)), [float(w) for w in want],
-                                   rtol=60 * np.finfo(k.dtype).eps)
+        np.testing.assert_allclose(
+            np.asarray(stats.nbinom.logpmf(k, 3.0, 0.25)), [float(w) for w in want], rtol=60 * np.finfo(k.dtype).eps
+        )
 
 
-@pytest.mark.parametrize("name, params", [("binom", (10.0, 0.3)), ("nbinom", (3.0, 0.3)), ("geom", (0.3,)), ("poisson", (4.0,)),
-                                          ("bernoulli", (0.3,)), ("betabinom", (10.0, 2.0, 3.0))])
+@pytest.mark.parametrize(
+    "name, params",
+    [
+        ("binom", (10.0, 0.3)),
+        ("nbinom", (3.0, 0.3)),
+        ("geom", (0.3,)),
+        ("poisson", (4.0,)),
+        ("bernoulli", (0.3,)),
+        ("betabinom", (10.0, 2.0, 3.0)),
+    ],
+)
 def test_outside_of_the_support_and_nan(name, params):
     f = getattr(stats, name).logpmf
     k = jnp.array([-1.0, jnp.nan])

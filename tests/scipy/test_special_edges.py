@@ -1,4 +1,5 @@
 """Zeros, infinities and NaN: the functions whose values there are SciPy's, eagerly, compiled and by grad."""
+
 import itertools
 
 import numpy as np
@@ -40,13 +41,24 @@ def test_powers_below_zero_have_a_limit(x64):
         assert f(jnp.inf, -2.0) == 0.5 and f(jnp.inf, 2.0) == jnp.inf == f(jnp.inf, 0.0)
 
 
-@pytest.mark.parametrize("name, point", [("rel_entr", (0.5, 2.0)), ("kl_div", (0.5, 2.0)), ("boxcox", (2.0, 0.0)), ("boxcox", (2.0, 0.7)),
-                                         ("boxcox1p", (2.0, -0.7)), ("betaln", (0.5, 2.0)), ("betaln", (30.0, 2.0))])
+@pytest.mark.parametrize(
+    "name, point",
+    [
+        ("rel_entr", (0.5, 2.0)),
+        ("kl_div", (0.5, 2.0)),
+        ("boxcox", (2.0, 0.0)),
+        ("boxcox", (2.0, 0.7)),
+        ("boxcox1p", (2.0, -0.7)),
+        ("betaln", (0.5, 2.0)),
+        ("betaln", (30.0, 2.0)),
+    ],
+)
 def test_edges_leave_the_derivatives_alone(name, point):
     f = getattr(special, name)
     with gradix.enable_x64(True):
         for i in (0, 1):
             moved = [list(point), list(point)]
-            moved[0][i] -= 1e-6; moved[1][i] += 1e-6
+            moved[0][i] -= 1e-6
+            moved[1][i] += 1e-6
             want = (f(*moved[1]) - f(*moved[0])) / 2e-6
             np.testing.assert_allclose(gradix.grad(f, i)(*point), want, rtol=1e-6, atol=1e-8)

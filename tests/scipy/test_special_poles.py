@@ -1,4 +1,5 @@
 """Poles, integers up to 0 and infinities: SciPy's values, eagerly and compiled; a NaN stays NaN."""
+
 import itertools
 
 import numpy as np
@@ -9,7 +10,17 @@ import gradix
 from gradix.scipy import special
 
 POINTS = [-np.inf, -7.5, -4, -3, -2, -1.5, -1, -0.5, -0.0, 0.0, 0.5, 1, 1.5, 2, 3, 4, 7.5, 12, np.inf, np.nan]
-NUMBERS_OF = {"beta": 2, "betaln": 2, "poch": 2, "zeta": 2, "comb": 2, "digamma": 1, "gamma": 1, "gammasgn": 1, "factorial": 1}
+NUMBERS_OF = {
+    "beta": 2,
+    "betaln": 2,
+    "poch": 2,
+    "zeta": 2,
+    "comb": 2,
+    "digamma": 1,
+    "gamma": 1,
+    "gammasgn": 1,
+    "factorial": 1,
+}
 
 
 def _where_scipy_differs(name, *xs):
@@ -35,14 +46,21 @@ def test_values_are_scipys(name, how, x64):
     got = np.asarray(f(*xs))
     assert got.dtype == dtype
     # Logarithms near 0 have an absolute error.
-    np.testing.assert_allclose(got[~differs], want[~differs].astype(dtype), rtol=1e-9 if x64 else 2e-4, atol=0 if name != "betaln" else 1e-5)
+    np.testing.assert_allclose(
+        got[~differs], want[~differs].astype(dtype), rtol=1e-9 if x64 else 2e-4, atol=0 if name != "betaln" else 1e-5
+    )
     assert np.isnan(got[np.any(np.isnan(xs), 0)]).sum() >= np.isnan(want[np.any(np.isnan(xs), 0)]).sum()
 
 
 @pytest.mark.parametrize("how", ["host", "compiled"])
 def test_hyp1f1_of_infinity(how, x64):
     dtype = np.float64 if x64 else np.float32
-    a, b, x = np.array(list(itertools.product([-3, -2, -1.5, -1, 0, 0.5, 1, 2.5, 3], [-2, -1.5, 0, 0.5, 1, 2, 2.5], [-np.inf, np.inf])), dtype).T
+    a, b, x = np.array(
+        list(
+            itertools.product([-3, -2, -1.5, -1, 0, 0.5, 1, 2.5, 3], [-2, -1.5, 0, 0.5, 1, 2, 2.5], [-np.inf, np.inf])
+        ),
+        dtype,
+    ).T
     f = special.hyp1f1 if how == "host" else gradix.jit(special.hyp1f1)
     # Beside infinity the series are summed, whose limit this is.
     near = np.asarray(f(a, b, np.sign(x) * dtype(1e4)))
@@ -59,7 +77,11 @@ def test_poles_leave_derivatives_beside_them_finite(name):
         f = getattr(special, name)
         for i in (0, 1):
             got = gradix.vmap(gradix.grad(f, i))(np.array([-3.0, 0.7, -2.5, 12.5]), np.array([2.0, 1.3, 0.8, 30.0]))
-            low, high = [f(*(np.array(v) + s * np.eye(2)[i][:, None] * 1e-6)) for s in (-1, 1) for v in [[[0.7, -2.5, 12.5], [1.3, 0.8, 30.0]]]]
+            low, high = [
+                f(*(np.array(v) + s * np.eye(2)[i][:, None] * 1e-6))
+                for s in (-1, 1)
+                for v in [[[0.7, -2.5, 12.5], [1.3, 0.8, 30.0]]]
+            ]
             np.testing.assert_allclose(got[1:], (np.asarray(high) - np.asarray(low)) / 2e-6, rtol=1e-5)
 
 

@@ -1,4 +1,5 @@
 """scipy.stats against SciPy: values also at the ends of the support, derivatives, and statistics of samples."""
+
 import importlib
 import inspect
 import pickle
@@ -21,14 +22,31 @@ COUNTS = np.array([-2.0, -1, 0, 1, 2, 3, 7, 20])
 PLACED = {"loc": 0.7, "scale": 2.5}
 # For each distribution the parameters, the places, and whether it is placed by loc and scale.
 CONTINUOUS = {
-    "norm": [()], "cauchy": [()], "expon": [()], "uniform": [()], "laplace": [()], "logistic": [()], "gumbel_r": [()],
-    "gumbel_l": [()], "pareto": [(2.0,), (0.5,)], "gamma": [(2.5,), (1.0,), (0.3,)], "chi2": [(3.0,), (1.0,)],
-    "beta": [(2.0, 3.0), (0.5, 0.5), (1.0, 1.0)], "t": [(3.0,), (1e6,)], "truncnorm": [(-1.0, 2.0), (5.0, 7.0), (-9.0, -8.0)],
-    "vonmises": [(1.3,)], "wrapcauchy": [(0.4,)], "gennorm": [(1.5,), (2.0,)],
+    "norm": [()],
+    "cauchy": [()],
+    "expon": [()],
+    "uniform": [()],
+    "laplace": [()],
+    "logistic": [()],
+    "gumbel_r": [()],
+    "gumbel_l": [()],
+    "pareto": [(2.0,), (0.5,)],
+    "gamma": [(2.5,), (1.0,), (0.3,)],
+    "chi2": [(3.0,), (1.0,)],
+    "beta": [(2.0, 3.0), (0.5, 0.5), (1.0, 1.0)],
+    "t": [(3.0,), (1e6,)],
+    "truncnorm": [(-1.0, 2.0), (5.0, 7.0), (-9.0, -8.0)],
+    "vonmises": [(1.3,)],
+    "wrapcauchy": [(0.4,)],
+    "gennorm": [(1.5,), (2.0,)],
 }
 DISCRETE = {
-    "bernoulli": [(0.3,)], "binom": [(7, 0.3), (3, 0.0)], "betabinom": [(7, 2.0, 3.0)], "geom": [(0.3,), (1.0,)],
-    "nbinom": [(2.5, 0.3)], "poisson": [(2.5,), (0.0,)],
+    "bernoulli": [(0.3,)],
+    "binom": [(7, 0.3), (3, 0.0)],
+    "betabinom": [(7, 2.0, 3.0)],
+    "geom": [(0.3,), (1.0,)],
+    "nbinom": [(2.5, 0.3)],
+    "poisson": [(2.5,), (0.0,)],
 }
 NOT_PLACED = {"vonmises", "wrapcauchy", "gennorm"}
 
@@ -45,7 +63,11 @@ def close(got, want, tolerance=1e-8):
 
 def functions(name):
     module = importlib.import_module(f"gradix.scipy.stats.{name}")
-    return [f for f in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf") if hasattr(module, f)]
+    return [
+        f
+        for f in ("pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf")
+        if hasattr(module, f)
+    ]
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
@@ -55,7 +77,13 @@ def test_continuous_distributions(name):
         for placed in ({},) if name in NOT_PLACED else ({}, PLACED):
             for f in functions(name):
                 x = UNIT if f in ("ppf", "isf") else LINE
-                x = np.concatenate([x, LINE * 0.2 + 6]) if name == "truncnorm" else np.clip(x, 0, 6) if name == "wrapcauchy" else x
+                x = (
+                    np.concatenate([x, LINE * 0.2 + 6])
+                    if name == "truncnorm"
+                    else np.clip(x, 0, 6)
+                    if name == "wrapcauchy"
+                    else x
+                )
                 x = x[np.isfinite(x)] if name == "vonmises" else x
                 with np.errstate(all="ignore"):
                     close(getattr(ours, f)(x, *parameters, **placed), getattr(theirs, f)(x, *parameters, **placed))
@@ -66,7 +94,7 @@ def test_discrete_distributions(name):
     ours, theirs = getattr(stats, name), getattr(reference, name)
     for parameters in DISCRETE[name]:
         for f in functions(name):
-            x = UNIT[UNIT != 0] if f == "ppf" else COUNTS            # SciPy gives the value before the first at 0
+            x = UNIT[UNIT != 0] if f == "ppf" else COUNTS  # SciPy gives the value before the first at 0
             with np.errstate(all="ignore"):
                 close(getattr(ours, f)(x, *parameters), getattr(theirs, f)(x, *parameters))
                 if f not in ("ppf",) and name != "bernoulli":
@@ -90,12 +118,17 @@ def test_functions_take_arguments_as_python_does(name):
         want = np.asarray(function(*point.values()))
         for named in (1, len(point) // 2, len(point)):
             kept = list(point.items())[: len(point) - named]
-            np.testing.assert_array_equal(function(*dict(kept).values(), **dict(list(point.items())[len(kept):])), want)
+            np.testing.assert_array_equal(
+                function(*dict(kept).values(), **dict(list(point.items())[len(kept) :])), want
+            )
         np.testing.assert_array_equal(function(**{p: v for p, v in point.items() if p not in defaults}), want)
         first = next(iter(point))
-        for call, words in ((lambda: function(), f"{f}() missing"), (lambda: function(*[1] * 9), f"{f}() takes"),
-                            (lambda: function(**point, other=1), f"{f}() got an unexpected keyword argument 'other'"),
-                            (lambda: function(*point.values(), **{first: 1}), f"{f}() got multiple values for argument '{first}'")):
+        for call, words in (
+            (lambda: function(), f"{f}() missing"),
+            (lambda: function(*[1] * 9), f"{f}() takes"),
+            (lambda: function(**point, other=1), f"{f}() got an unexpected keyword argument 'other'"),
+            (lambda: function(*point.values(), **{first: 1}), f"{f}() got multiple values for argument '{first}'"),
+        ):
             with pytest.raises(TypeError, match=re.escape(words)):
                 call()
 
@@ -140,7 +173,9 @@ def test_statistics_of_samples():
     for x in (RNG.integers(0, 4, (5, 6)), np.array([[1.0, np.nan, 1, 2, 2, 3]]), RNG.normal(size=(1, 1))):
         for axis in (0, 1, None):
             for keepdims in (False, True):
-                for got, want in zip(mode(x, axis, keepdims=keepdims), reference.mode(x, axis, keepdims=keepdims), strict=True):
+                for got, want in zip(
+                    mode(x, axis, keepdims=keepdims), reference.mode(x, axis, keepdims=keepdims), strict=True
+                ):
                     if not np.isnan(x).any():
                         close(got, want)
             for method in ("average", "min", "max", "dense", "ordinal"):
@@ -156,7 +191,9 @@ def test_statistics_of_samples():
     assert rankdata(np.zeros(0)).shape == (0,)
 
 
-@pytest.mark.parametrize("method", [None, "silverman", 0.4, lambda k: 0.3], ids=["scott", "silverman", "number", "function"])
+@pytest.mark.parametrize(
+    "method", [None, "silverman", 0.4, lambda k: 0.3], ids=["scott", "silverman", "number", "function"]
+)
 def test_density_estimates(method):
     for dataset in (RNG.normal(size=12), RNG.normal(size=(2, 12))):
         weights = RNG.uniform(0.5, 1, 12)
@@ -169,7 +206,9 @@ def test_density_estimates(method):
             close(ours.covariance, theirs.covariance)
             close(ours.inv_cov @ ours.covariance, np.eye(d), 1e-6)
             close(ours.integrate_gaussian(points[:, 0], np.eye(d)), theirs.integrate_gaussian(points[:, 0], np.eye(d)))
-            close(ours.integrate_kde(gaussian_kde(dataset + 1)), theirs.integrate_kde(reference.gaussian_kde(dataset + 1)))
+            close(
+                ours.integrate_kde(gaussian_kde(dataset + 1)), theirs.integrate_kde(reference.gaussian_kde(dataset + 1))
+            )
         if d == 1:
             close(ours.integrate_box_1d(-0.5, 1.0), theirs.integrate_box_1d(-0.5, 1.0))
     drawn = ours.resample(gradix.random.key(1), (4000,))
@@ -182,7 +221,11 @@ def test_density_estimates(method):
 REFUSED = {
     "list": (lambda: stats.norm.pdf([1.0]), TypeError, "list"),
     "cov": (lambda: stats.multivariate_normal.logpdf(np.ones(2), np.ones(2), np.eye(3)), ValueError, "shapes"),
-    "singular": (lambda: stats.multivariate_normal.logpdf(np.ones(2), np.ones(2), np.eye(2), True), NotImplementedError, "singular"),
+    "singular": (
+        lambda: stats.multivariate_normal.logpdf(np.ones(2), np.ones(2), np.eye(2), True),
+        NotImplementedError,
+        "singular",
+    ),
     "alpha": (lambda: stats.dirichlet.logpdf(np.ones(2), np.ones((2, 2))), ValueError, "one-dimensional"),
     "entries": (lambda: stats.dirichlet.logpdf(np.ones(4), np.ones(2)), ValueError, "entries"),
     "counts": (lambda: stats.multinomial.pmf(np.ones(2), 2, np.ones(2) / 2), ValueError, "integer"),
@@ -209,10 +252,16 @@ def test_what_is_refused_says_why(name):
 def test_draws_fit_the_distributions():
     """Kolmogorov and Smirnov's distance of draws to the distribution functions here."""
     key, n = gradix.random.key(5), 1_000_000
-    drawn = {"norm": (gradix.random.normal(key, (n,)), ()), "gamma": (gradix.random.gamma(key, 2.5, (n,)), (2.5,)),
-             "beta": (gradix.random.beta(key, 2.0, 3.0, (n,)), (2.0, 3.0)), "logistic": (gradix.random.logistic(key, (n,)), ()),
-             "gumbel_r": (gradix.random.gumbel(key, (n,)), ()), "pareto": (gradix.random.pareto(key, 2.0, (n,)), (2.0,)),
-             "cauchy": (gradix.random.cauchy(key, (n,)), ()), "chi2": (gradix.random.chisquare(key, 3.0, shape=(n,)), (3.0,))}
+    drawn = {
+        "norm": (gradix.random.normal(key, (n,)), ()),
+        "gamma": (gradix.random.gamma(key, 2.5, (n,)), (2.5,)),
+        "beta": (gradix.random.beta(key, 2.0, 3.0, (n,)), (2.0, 3.0)),
+        "logistic": (gradix.random.logistic(key, (n,)), ()),
+        "gumbel_r": (gradix.random.gumbel(key, (n,)), ()),
+        "pareto": (gradix.random.pareto(key, 2.0, (n,)), (2.0,)),
+        "cauchy": (gradix.random.cauchy(key, (n,)), ()),
+        "chi2": (gradix.random.chisquare(key, 3.0, shape=(n,)), (3.0,)),
+    }
     for name, (x, parameters) in drawn.items():
         levels = np.sort(np.asarray(getattr(stats, name).cdf(jnp.asarray(x, float), *parameters)))
         assert abs(levels - (np.arange(n) + 0.5) / n).max() < 1.95 / n**0.5, name
@@ -226,18 +275,38 @@ def test_logarithms_of_probabilities_near_1_keep_their_digits():
     np.testing.assert_allclose(stats.beta.logsf(y, 2.0, 3.0), reference.beta.logsf(y.astype(float), 2, 3), rtol=3e-4)
     np.testing.assert_allclose(stats.beta.logcdf(y, 2.0, 3.0), reference.beta.logcdf(y.astype(float), 2, 3), rtol=3e-4)
     slopes = gradix.vmap(gradix.grad(lambda v: stats.gamma.logsf(v, 2.5)))(x)
-    np.testing.assert_allclose(slopes, -np.exp(reference.gamma.logpdf(x, 2.5) - reference.gamma.logsf(x, 2.5)), rtol=1e-3)
+    np.testing.assert_allclose(
+        slopes, -np.exp(reference.gamma.logpdf(x, 2.5) - reference.gamma.logsf(x, 2.5)), rtol=1e-3
+    )
 
 
 # -- parameters outside of their domain, and their limits ------------------------------------------
 
 _SHAPES, _CHANCES, _TRIALS = (-1.0, 0.0, 0.5, 2.0, np.nan), (-0.1, 0.0, 0.3, 1.0, 1.1, np.nan), (-1.0, 0.0, 5.0, np.nan)
 PARAMETERS = {
-    "norm": (), "cauchy": (), "expon": (), "gumbel_l": (), "gumbel_r": (), "laplace": (), "logistic": (), "uniform": (),
-    "beta": (_SHAPES, _SHAPES), "gamma": (_SHAPES,), "chi2": (_SHAPES,), "pareto": (_SHAPES,), "t": ((*_SHAPES, np.inf),),
-    "gennorm": (_SHAPES,), "vonmises": (_SHAPES,), "wrapcauchy": (_CHANCES,), "truncnorm": ((-np.inf, -1.0, 0.5, np.nan),) * 2,
-    "bernoulli": (_CHANCES,), "binom": (_TRIALS, _CHANCES), "nbinom": ((-1.0, 0.0, 2.5, 5.0, np.nan), _CHANCES),
-    "geom": (_CHANCES,), "poisson": (_SHAPES,), "betabinom": (_TRIALS, _SHAPES, _SHAPES),
+    "norm": (),
+    "cauchy": (),
+    "expon": (),
+    "gumbel_l": (),
+    "gumbel_r": (),
+    "laplace": (),
+    "logistic": (),
+    "uniform": (),
+    "beta": (_SHAPES, _SHAPES),
+    "gamma": (_SHAPES,),
+    "chi2": (_SHAPES,),
+    "pareto": (_SHAPES,),
+    "t": ((*_SHAPES, np.inf),),
+    "gennorm": (_SHAPES,),
+    "vonmises": (_SHAPES,),
+    "wrapcauchy": (_CHANCES,),
+    "truncnorm": ((-np.inf, -1.0, 0.5, np.nan),) * 2,
+    "bernoulli": (_CHANCES,),
+    "binom": (_TRIALS, _CHANCES),
+    "nbinom": ((-1.0, 0.0, 2.5, 5.0, np.nan), _CHANCES),
+    "geom": (_CHANCES,),
+    "poisson": (_SHAPES,),
+    "betabinom": (_TRIALS, _SHAPES, _SHAPES),
 }
 
 
@@ -248,7 +317,13 @@ def test_parameters_outside_of_their_domain_give_nan(name):
     for function in ("logpdf", "pdf", "logpmf", "pmf", "cdf", "logcdf", "sf", "logsf", "ppf"):
         if not hasattr(ours, function) or name == "bernoulli" and function == "ppf":
             continue
-        first = (0.3, 0.7) if function == "ppf" else (-1.0, 0.0, 1.0, 5.0, np.nan) if hasattr(ours, "pmf") else (-1.5, 0.0, 0.3, 1.0, np.nan)
+        first = (
+            (0.3, 0.7)
+            if function == "ppf"
+            else (-1.0, 0.0, 1.0, 5.0, np.nan)
+            if hasattr(ours, "pmf")
+            else (-1.5, 0.0, 0.3, 1.0, np.nan)
+        )
         args = [v.ravel() for v in np.meshgrid(first, *PARAMETERS[name])]
         want = getattr(theirs, function)(*args)
         close(getattr(ours, function)(*args), want)
@@ -264,11 +339,14 @@ def test_what_is_certain_has_the_logarithm_zero(p):
     n = np.arange(200.0)
     assert (np.asarray(stats.binom.logpmf(n * p, n, p)) == 0).all()
     assert (np.asarray(stats.nbinom.logpmf(0.0, n + 1, 1.0)) == 0).all()
-    assert (np.asarray(stats.geom.logpmf(1.0, 1.0)) == 0).all() and (np.asarray(stats.bernoulli.logpmf(p, p)) == 0).all()
+    assert (np.asarray(stats.geom.logpmf(1.0, 1.0)) == 0).all() and (
+        np.asarray(stats.bernoulli.logpmf(p, p)) == 0
+    ).all()
 
 
 def test_a_logarithm_of_a_truncated_tail_keeps_its_digits_near_zero():
     from scipy.special import erfc
+
     for end in (2.0, 4.0, 8.0):
         z = end - np.array([1.0, 0.5, 0.1])
         rest = (erfc(z / np.sqrt(2)) - erfc(end / np.sqrt(2))) / 2

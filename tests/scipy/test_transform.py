@@ -1,4 +1,5 @@
 """Rotations against SciPy's, their derivatives also at no rotation, as pytrees, and what they refuse."""
+
 import itertools
 
 import numpy as np
@@ -11,8 +12,13 @@ from gradix.scipy.spatial.transform import Rotation, Slerp
 from gradix.test_util import check_grads
 
 RNG = np.random.default_rng(11)
-SEQUENCES = ["".join(p) for n in (1, 2, 3) for letters in ("xyz", "XYZ") for p in itertools.product(letters, repeat=n)
-             if all(a != b for a, b in zip(p, p[1:]))]
+SEQUENCES = [
+    "".join(p)
+    for n in (1, 2, 3)
+    for letters in ("xyz", "XYZ")
+    for p in itertools.product(letters, repeat=n)
+    if all(a != b for a, b in zip(p, p[1:]))
+]
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +47,12 @@ def test_forms(shape):
     close(ours.as_mrp(), theirs.as_mrp())
     close(ours.magnitude(), theirs.magnitude())
     close(ours.inv().as_matrix(), theirs.inv().as_matrix())
-    for back in (Rotation.from_matrix(theirs.as_matrix()), Rotation.from_rotvec(theirs.as_rotvec()),
-                 Rotation.from_mrp(theirs.as_mrp()), Rotation.from_rotvec(theirs.as_rotvec(degrees=True), degrees=True)):
+    for back in (
+        Rotation.from_matrix(theirs.as_matrix()),
+        Rotation.from_rotvec(theirs.as_rotvec()),
+        Rotation.from_mrp(theirs.as_mrp()),
+        Rotation.from_rotvec(theirs.as_rotvec(degrees=True), degrees=True),
+    ):
         close(back.as_matrix(), theirs.as_matrix())
     v = RNG.normal(size=(*shape, 3))
     close(ours.apply(v), theirs.apply(v))
@@ -90,9 +100,11 @@ def test_between_rotations():
 
 
 SMOOTH = {
-    "matrix": lambda v: Rotation.from_rotvec(v).as_matrix(), "and back": lambda v: Rotation.from_rotvec(v).as_rotvec(),
+    "matrix": lambda v: Rotation.from_rotvec(v).as_matrix(),
+    "and back": lambda v: Rotation.from_rotvec(v).as_rotvec(),
     "from matrix": lambda v: Rotation.from_matrix(Rotation.from_rotvec(v).as_matrix()).as_mrp(),
-    "euler": lambda v: Rotation.from_euler("xyz", v).as_euler("ZYX"), "mrp": lambda v: Rotation.from_mrp(v).as_quat(),
+    "euler": lambda v: Rotation.from_euler("xyz", v).as_euler("ZYX"),
+    "mrp": lambda v: Rotation.from_mrp(v).as_quat(),
     "slerp": lambda v: Slerp.init(jnp.arange(2.0), Rotation.from_rotvec(jnp.stack([v, -v])))(v[0] + 0.5).as_quat(),
 }
 

@@ -1,4 +1,5 @@
 """The sizes from which on gradix does something else, read from its source: `python -m tests.sizes.limits` lists them."""
+
 from __future__ import annotations
 
 import ast
@@ -34,7 +35,11 @@ def limits() -> list[Limit]:
 
 
 def _number(node) -> int | None:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift) and all(isinstance(n, ast.Constant) for n in (node.left, node.right)):
+    if (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.LShift)
+        and all(isinstance(n, ast.Constant) for n in (node.left, node.right))
+    ):
         return node.left.value << node.right.value
     return None
 

@@ -1,4 +1,5 @@
 """Runs one program at one size, divided in one way and transformed in one way, against NumPy and one device."""
+
 from __future__ import annotations
 
 import contextlib
@@ -13,8 +14,18 @@ from gradix.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 from tests.sizes.programs import Program, made
 
 MODES = ("jit", "eager", "grad", "vmap", "shard_map")
-DIVISIONS = {"one device": None, "rows": P("x"), "columns": P(None, "y"), "both": P("x", "y"), "rows by two": P(("x", "y")), "columns by two": P(None, ("y", "x")),
-             "repeated": P(), "explicit rows": P("x"), "explicit both": P("x", "y"), "on one": P("one")}
+DIVISIONS = {
+    "one device": None,
+    "rows": P("x"),
+    "columns": P(None, "y"),
+    "both": P("x", "y"),
+    "rows by two": P(("x", "y")),
+    "columns by two": P(None, ("y", "x")),
+    "repeated": P(),
+    "explicit rows": P("x"),
+    "explicit both": P("x", "y"),
+    "on one": P("one"),
+}
 _LOOSE = {"float16": 5e-3, "bfloat16": 4e-2}
 
 
@@ -30,9 +41,11 @@ def placed(x: np.ndarray, division: str):
     if DIVISIONS[division] is None:
         return jnp.asarray(x)
     m, spec = mesh(division), DIVISIONS[division]
-    parts = [int(np.prod([m.shape[a] for a in ((e,) if isinstance(e, str) else e or ())], initial=1)) for e in spec][:x.ndim]
+    parts = [int(np.prod([m.shape[a] for a in ((e,) if isinstance(e, str) else e or ())], initial=1)) for e in spec][
+        : x.ndim
+    ]
     fits = len(parts) <= x.ndim and all(n % k == 0 for n, k in zip(x.shape, parts))
-    return gradix.device_put(x, NamedSharding(m, P(*spec[:x.ndim]) if fits else P()))
+    return gradix.device_put(x, NamedSharding(m, P(*spec[: x.ndim]) if fits else P()))
 
 
 def loss(call, x, *rest):
@@ -129,7 +142,10 @@ def check(program: Program, dtype: str, size: int, division: str, mode: str) -> 
             found = gradix.sharding.auto_axes(function, out_sharding=P())(*operands)
     if mode in ("jit", "eager") and program.numpy is not None:
         with np.errstate(all="ignore"):
-            wide = [a.astype("float32") if a.dtype.kind == "V" or a.dtype.itemsize < 4 and a.dtype.kind in "f" else a for a in arrays]
+            wide = [
+                a.astype("float32") if a.dtype.kind == "V" or a.dtype.itemsize < 4 and a.dtype.kind in "f" else a
+                for a in arrays
+            ]
             close(found, program.numpy(*wide), program, dtype, mode, label)
     else:
         close(found, plain(*map(jnp.asarray, arrays)), program, dtype, mode, label)

@@ -1,4 +1,5 @@
 """Records of every first-order primitive: samples, references, errors. The generic tests in tests/rules run them all."""
+
 from tests.specs import contractions, decompositions, elementwise, gamma, indexing, moving, reducing, special
 from tests.specs.spec import Spec
 

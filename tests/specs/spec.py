@@ -1,4 +1,5 @@
 """What a record of a primitive holds."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,9 +20,9 @@ class Operand:
     shape: tuple = ()
     low: float = -2.0
     high: float = 2.0
-    dtype: str | None = None          # fixed, whatever the sample's dtype
-    values: Any = None                # given, instead of random
-    linear: bool = True               # takes part in differentiation and in mapping
+    dtype: str | None = None  # fixed, whatever the sample's dtype
+    values: Any = None  # given, instead of random
+    linear: bool = True  # takes part in differentiation and in mapping
 
     def make(self, dtype: str, rng) -> np.ndarray:
         kind = np.dtype(getattr(ml_dtypes, self.dtype or dtype, self.dtype or dtype))

@@ -1,4 +1,5 @@
 """Rules of custom derivatives that read values which a `vmap` inside of the derivative maps."""
+
 import pytest
 
 import gradix

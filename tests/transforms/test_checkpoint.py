@@ -181,9 +181,11 @@ def test_errors(call, error, message):
 
 def test_a_policy_finds_parameters_by_the_names_that_programs_print():
     seen = {}
+
     def policy(prim, *avals, **params):
         seen.setdefault(prim.name, params)
         return False
+
     f = gradix.checkpoint(lambda x: lax.all_gather(jnp.sin(x), "i").sum(), policy=policy)
     gradix.vmap(gradix.grad(f), axis_name="i")(jnp.ones((3, 2)))
     assert seen["all_gather"]["axis_name"] == ("i",) and seen["all_gather"]["axis_size"] == 3

@@ -18,9 +18,7 @@ MESH = gradix.make_mesh((1,), ("i",), axis_types=(AxisType.Auto,))
 NO_ARRAYS = ("reduce",)
 USES = {
     "jit": lambda f: gradix.jit(f)(1.0),
-    "jit of arguments that are static": lambda f: gradix.jit(
-        lambda x, n: f(x) * n, static_argnums=1
-    )(1.0, 2),
+    "jit of arguments that are static": lambda f: gradix.jit(lambda x, n: f(x) * n, static_argnums=1)(1.0, 2),
     "grad": lambda f: gradix.grad(f)(1.0),
     "grad of jit": lambda f: gradix.grad(gradix.jit(f))(1.0),
     "vmap": lambda f: gradix.vmap(f)(XS),
@@ -33,9 +31,7 @@ USES = {
     "eval_shape": lambda f: gradix.eval_shape(f, 1.0),
     "make_jaxpr": lambda f: str(gradix.make_jaxpr(f)(1.0)),
     "scan": lambda f: lax.scan(lambda c, x: (f(c), x), 1.0, XS),
-    "scan in grad": lambda f: gradix.grad(lambda x: lax.scan(lambda c, y: (f(c), y), x, XS)[0])(
-        1.0
-    ),
+    "scan in grad": lambda f: gradix.grad(lambda x: lax.scan(lambda c, y: (f(c), y), x, XS)[0])(1.0),
     "map": lambda f: lax.map(f, XS),
     "cond": lambda f: lax.cond(XS[0] > 1, f, lambda x: x, 1.0),
     "cond in jit": lambda f: gradix.jit(lambda x: lax.cond(x > 1, f, lambda x: x, x))(1.0),
@@ -56,9 +52,7 @@ USES = {
     "switch of jit": lambda f: lax.switch(1, [gradix.jit(f)] * 2, 1.0),
     "while_loop of jit": lambda f: lax.while_loop(lambda x: x < 9, gradix.jit(f), 1.0),
     "map of jit": lambda f: lax.map(gradix.jit(f), XS),
-    "gradient of cond of jit": lambda f: gradix.grad(
-        lambda x: lax.cond(x > 1, gradix.jit(f), lambda x: x, x)
-    )(1.0),
+    "gradient of cond of jit": lambda f: gradix.grad(lambda x: lax.cond(x > 1, gradix.jit(f), lambda x: x, x))(1.0),
     "associative_scan": lambda f: lax.associative_scan(lambda x, y: f(x) + y, XS),
     "partial in scan": lambda f: lax.scan(functools.partial(lambda f, c, x: (f(c), x), f), 1.0, XS),
     "method in scan": lambda f: lax.scan(Step(f).call, 1.0, XS),
@@ -173,7 +167,9 @@ def test_nothing_keeps_what_a_closure_holds(use, count):
 
 
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("use", [u for n, u in USES.items() if n not in NO_ARRAYS], ids=[n for n in USES if n not in NO_ARRAYS])
+@pytest.mark.parametrize(
+    "use", [u for n, u in USES.items() if n not in NO_ARRAYS], ids=[n for n in USES if n not in NO_ARRAYS]
+)
 def test_nothing_keeps_an_array_that_a_jitted_function_holds(use, count):
     gone = [used_array(use) for _ in range(count)]
     gc.collect()

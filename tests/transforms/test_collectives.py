@@ -168,16 +168,20 @@ def test_several_axes():
     )
 
 
-JOINT = {   # over names ("i", "j") of sizes 2 and 3: what one member does; what it gets of all 6, by joint index
+JOINT = {  # over names ("i", "j") of sizes 2 and 3: what one member does; what it gets of all 6, by joint index
     "all_gather": (lambda v: lax.all_gather(v, ("i", "j")), lambda x, m: x),
     "all_gather axis 1": (lambda v: lax.all_gather(v, ("i", "j"), axis=1), lambda x, m: x.T),
     "all_gather tiled": (lambda v: lax.all_gather(v, ("i", "j"), tiled=True), lambda x, m: x.ravel()),
     "psum_scatter": (lambda v: lax.psum_scatter(v, ("i", "j")), lambda x, m: x.sum(0)[m]),
-    "psum_scatter tiled": (lambda v: lax.psum_scatter(jnp.tile(v, 2), ("i", "j"), tiled=True),
-                           lambda x, m: np.split(np.tile(x.sum(0), 2), 6)[m]),
+    "psum_scatter tiled": (
+        lambda v: lax.psum_scatter(jnp.tile(v, 2), ("i", "j"), tiled=True),
+        lambda x, m: np.split(np.tile(x.sum(0), 2), 6)[m],
+    ),
     "all_to_all": (lambda v: lax.all_to_all(v, ("i", "j"), 0, 0), lambda x, m: x[:, m]),
-    "ppermute": (lambda v: lax.ppermute(v, ("i", "j"), [(0, 1), (1, 2), (2, 5), (5, 0)]),
-                 lambda x, m: {1: x[0], 2: x[1], 5: x[2], 0: x[5]}.get(m, 0 * x[0])),
+    "ppermute": (
+        lambda v: lax.ppermute(v, ("i", "j"), [(0, 1), (1, 2), (2, 5), (5, 0)]),
+        lambda x, m: {1: x[0], 2: x[1], 5: x[2], 0: x[5]}.get(m, 0 * x[0]),
+    ),
     "pshuffle": (lambda v: lax.pshuffle(v, ("i", "j"), [2, 0, 1, 5, 4, 3]), lambda x, m: x[[2, 0, 1, 5, 4, 3][m]]),
     "axis_index": (lambda v: v * lax.axis_index(("i", "j")), lambda x, m: m * x[m]),
 }
@@ -199,14 +203,22 @@ def test_joint_axes(name):
 GROUPS = [[0, 2], [3, 1]]
 GROUP_OF = {i: g for g in GROUPS for i in g}
 GROUPED = {
-    "psum_scatter": (lambda v: lax.psum_scatter(v[:2], "i", axis_index_groups=GROUPS),
-                     lambda x, m: x[GROUP_OF[m]].sum(0)[GROUP_OF[m].index(m)]),
-    "psum_scatter tiled": (lambda v: lax.psum_scatter(v, "i", axis_index_groups=GROUPS, tiled=True),
-                           lambda x, m: np.split(x[GROUP_OF[m]].sum(0), 2)[GROUP_OF[m].index(m)]),
-    "all_to_all": (lambda v: lax.all_to_all(v[:2], "i", 0, 0, axis_index_groups=GROUPS),
-                   lambda x, m: x[GROUP_OF[m], GROUP_OF[m].index(m)]),
-    "all_to_all tiled": (lambda v: lax.all_to_all(v, "i", 0, 0, axis_index_groups=GROUPS, tiled=True),
-                         lambda x, m: np.concatenate([np.split(r, 2)[GROUP_OF[m].index(m)] for r in x[GROUP_OF[m]]])),
+    "psum_scatter": (
+        lambda v: lax.psum_scatter(v[:2], "i", axis_index_groups=GROUPS),
+        lambda x, m: x[GROUP_OF[m]].sum(0)[GROUP_OF[m].index(m)],
+    ),
+    "psum_scatter tiled": (
+        lambda v: lax.psum_scatter(v, "i", axis_index_groups=GROUPS, tiled=True),
+        lambda x, m: np.split(x[GROUP_OF[m]].sum(0), 2)[GROUP_OF[m].index(m)],
+    ),
+    "all_to_all": (
+        lambda v: lax.all_to_all(v[:2], "i", 0, 0, axis_index_groups=GROUPS),
+        lambda x, m: x[GROUP_OF[m], GROUP_OF[m].index(m)],
+    ),
+    "all_to_all tiled": (
+        lambda v: lax.all_to_all(v, "i", 0, 0, axis_index_groups=GROUPS, tiled=True),
+        lambda x, m: np.concatenate([np.split(r, 2)[GROUP_OF[m].index(m)] for r in x[GROUP_OF[m]]]),
+    ),
 }
 
 

@@ -8,12 +8,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix.custom_derivatives import (
-    CustomVJPPrimal,
-    SymbolicZero,
-    custom_vjp_primal_tree_values,
-    zero_from_primal,
-)
+from gradix.custom_derivatives import CustomVJPPrimal, SymbolicZero, custom_vjp_primal_tree_values, zero_from_primal
 from gradix.errors import UnexpectedTracerError
 
 
@@ -62,7 +57,9 @@ def test_arguments_that_are_no_arrays(wrap):
     f = lambda x: power(x, "power", {"n": 2.0, "f": jnp.sin})
     np.testing.assert_allclose(wrap(f)(x), x**2)
     np.testing.assert_allclose(gradix.grad(lambda x: wrap(f)(x).sum())(x), 10 * x)
-    np.testing.assert_allclose(gradix.grad(lambda x: wrap(lambda x: power(x, options={"n": 1, "f": None}, kind="id"))(x).sum())(x), x)
+    np.testing.assert_allclose(
+        gradix.grad(lambda x: wrap(lambda x: power(x, options={"n": 1, "f": None}, kind="id"))(x).sum())(x), x
+    )
 
 
 def test_no_arrays_in_custom_jvp():
@@ -74,7 +71,10 @@ def test_no_arrays_in_custom_jvp():
         assert kind == "square" and none is None
         return x**2, 20 * x * t
 
-    for g in (gradix.grad(lambda x: f(x, "square")), gradix.jit(gradix.grad(gradix.jit(lambda x: f(x, kind="square"))))):
+    for g in (
+        gradix.grad(lambda x: f(x, "square")),
+        gradix.jit(gradix.grad(gradix.jit(lambda x: f(x, kind="square")))),
+    ):
         assert float(g(3.0)) == 60.0
 
 
@@ -95,7 +95,9 @@ def test_symbolic_zeros_of_custom_jvp(wrap):
 
     def rule(primals, tangents):
         (x, y, n), (tx, ty, tn) = primals, tangents
-        seen.append((type(tx) is SymbolicZero, type(ty) is SymbolicZero, type(tn) is SymbolicZero, ty.shape, str(tn.dtype)))
+        seen.append(
+            (type(tx) is SymbolicZero, type(ty) is SymbolicZero, type(tn) is SymbolicZero, ty.shape, str(tn.dtype))
+        )
         return (x * y, x + n), (5 * tx * y, ty)
 
     f.defjvp(rule, symbolic_zeros=True)
@@ -123,7 +125,10 @@ def test_symbolic_zeros_of_custom_vjp(wrap):
     assert float(WRAPPED[wrap](lambda x: f(x, {"y": 2.0})[0])(jnp.float32(4.0))) == 6.0
     if wrap != "of scan":
         assert set(seen) == {(True, False, False, True)}
-    assert float(f(3.0, {"y": 2.0})[0]) == 6.0 and float(gradix.jvp(lambda x: f(x, {"y": 2.0})[0], (3.0,), (1.0,))[1]) == 2.0
+    assert (
+        float(f(3.0, {"y": 2.0})[0]) == 6.0
+        and float(gradix.jvp(lambda x: f(x, {"y": 2.0})[0], (3.0,), (1.0,))[1]) == 2.0
+    )
 
 
 def test_zeros_of_values():

@@ -119,7 +119,7 @@ def test_debug_infs(wrap):
 
 
 def test_debug_nans_in_derivatives():
-    f = lambda x: jnp.sqrt(x) * 0.0         # 0 times an infinite slope
+    f = lambda x: jnp.sqrt(x) * 0.0  # 0 times an infinite slope
     assert np.isnan(gradix.grad(f)(0.0))
     with gradix.debug_nans(True):
         for g in (gradix.grad(f), gradix.jit(gradix.grad(f)), gradix.grad(gradix.jit(f))):

@@ -202,7 +202,10 @@ def test_strict_names_the_leaves_of_which_there_are_too_many():
     assert caught[0].filename == __file__
 
 
-made = {dtype: gradix.jit(lambda dtype=dtype: jnp.arange(4096).astype(dtype)) for dtype in ("float32", "bfloat16", "int8", "complex64")}
+made = {
+    dtype: gradix.jit(lambda dtype=dtype: jnp.arange(4096).astype(dtype))
+    for dtype in ("float32", "bfloat16", "int8", "complex64")
+}
 add_one = {strict: gradix.jit(lambda x: x + 1, donate_argnums=0, donate_strict=strict) for strict in (False, True)}
 
 
@@ -226,22 +229,24 @@ def test_a_view_keeps_its_values_and_strict_says_so(dtype, view):
     x = made[dtype]()
     seen = view(x)
     before = seen.copy()
-    with pytest.raises(ValueError, match=rf"(?s){dtype}\[4096\] of argument x: a NumPy view of it is in use.*instead: keep np.array"):
+    with pytest.raises(
+        ValueError, match=rf"(?s){dtype}\[4096\] of argument x: a NumPy view of it is in use.*instead: keep np.array"
+    ):
         add_one[True](x)
     assert not x.is_deleted() and x[1] == 1
-    out = add_one[False](x)                     # copied, and the view still shows what it showed
+    out = add_one[False](x)  # copied, and the view still shows what it showed
     assert x.is_deleted() and out[1] == 2
     np.testing.assert_array_equal(seen, before)
     y = made[dtype]()
     view(y)
-    add_one[True](y)                            # the view is gone
+    add_one[True](y)  # the view is gone
 
 
 @pytest.mark.parametrize("was_used", [False, True])
 def test_memory_of_numpy_is_copied_and_the_copy_used(was_used):
     raw = np.zeros(4096 * 4 + 64, np.uint8)
     start = -raw.__array_interface__["data"][0] % 64
-    aligned = raw[start:start + 4096 * 4].view(np.float32)          # which XLA would otherwise read where it is
+    aligned = raw[start : start + 4096 * 4].view(np.float32)  # which XLA would otherwise read where it is
     for x in (jnp.from_dlpack(aligned), jnp.from_dlpack(aligned[1:]), jnp.asarray(aligned)):
         seen = np.asarray(x)
         if was_used:
@@ -262,7 +267,7 @@ def test_strict_is_content_where_all_is_used():
 def test_captured_arrays_do_not_shift_what_is_said():
     table = jnp.arange(100.0)
     with pytest.raises(ValueError, match=r"float32\[3\] of argument z"):
-        gradix.jit(lambda y, z: (y + z.sum() + table.sum()), donate_argnums=1, donate_strict=True)(taken(), taken(3))
+        gradix.jit(lambda y, z: y + z.sum() + table.sum(), donate_argnums=1, donate_strict=True)(taken(), taken(3))
 
 
 def test_use_afterwards_names_argument_function_and_line():
@@ -273,7 +278,9 @@ def test_use_afterwards_names_argument_function_and_line():
     jitted(p, 2.0)
     line = step.__code__.co_firstlineno + 4
     for use in (lambda: p["w"] + 1, lambda: np.asarray(p["w"]), lambda: jitted(p, 2.0)):
-        with pytest.raises(RuntimeError, match=rf"(?s)donated as argument params\['w'\] of step at .*test_donation.py:{line}"):
+        with pytest.raises(
+            RuntimeError, match=rf"(?s)donated as argument params\['w'\] of step at .*test_donation.py:{line}"
+        ):
             use()
     x = taken()
     x.delete()
@@ -282,8 +289,15 @@ def test_use_afterwards_names_argument_function_and_line():
 
 
 @pytest.mark.x32
-@pytest.mark.parametrize("make", [lambda: jnp.array(0.0), lambda: jnp.zeros(100_000), lambda: jnp.asarray(np.arange(10.0)),
-                                  lambda: gradix.random.normal(gradix.random.key(0), (1000,))])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: jnp.array(0.0),
+        lambda: jnp.zeros(100_000),
+        lambda: jnp.asarray(np.arange(10.0)),
+        lambda: gradix.random.normal(gradix.random.key(0), (1000,)),
+    ],
+)
 def test_a_result_lives_where_an_array_made_by_numpy_was_last_seen(make):
     x = make()
     values, before = np.array(x), pointer(x)

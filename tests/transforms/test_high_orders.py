@@ -97,7 +97,9 @@ def test_hessian_of_a_bilinear_program_of_400_variables():
     assert count_of(gradix.grad(f), x) < 15 * 400
     for hessian in (gradix.hessian(f), gradix.hessian(f, sparsity="auto")):
         assert count_of(hessian, x) < 30 * 400
-    np.testing.assert_allclose(gradix.jit(gradix.jvp, static_argnums=0)(gradix.grad(f), (x,), (x,))[1], gradix.grad(f)(x))
+    np.testing.assert_allclose(
+        gradix.jit(gradix.jvp, static_argnums=0)(gradix.grad(f), (x,), (x,))[1], gradix.grad(f)(x)
+    )
     want = np.eye(400, k=1) + np.eye(400, k=-1)
     np.testing.assert_allclose(gradix.hessian(f, sparsity="auto")(x), want)
 

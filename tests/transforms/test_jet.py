@@ -11,29 +11,60 @@ from gradix import lax
 from gradix.experimental.jet import fact, jet, zero_series
 
 UNARY = {
-    "exp": (jnp.exp, 0.3), "log": (jnp.log, 1.3), "sin": (jnp.sin, 0.3), "cos": (jnp.cos, 0.3), "tan": (jnp.tan, 0.3),
-    "tanh": (jnp.tanh, 0.3), "sqrt": (jnp.sqrt, 1.3), "rsqrt": (lax.rsqrt, 1.3), "logistic": (lax.logistic, 0.3),
-    "expm1": (jnp.expm1, 0.3), "log1p": (jnp.log1p, 0.3), "arcsin": (jnp.arcsin, 0.3), "arctan": (jnp.arctan, 0.3),
-    "sinh": (jnp.sinh, 0.3), "arccosh": (jnp.arccosh, 1.5), "arctanh": (jnp.arctanh, 0.2), "erf": (lax.erf, 0.3),
-    "lgamma": (lax.lgamma, 1.7), "power": (lambda x: x**2.5, 1.3), "integer power": (lambda x: x**-3, 1.3),
-    "power of power": (lambda x: x**x, 1.3), "reciprocal": (lambda x: 1 / x, 1.3), "abs": (jnp.abs, -0.4),
-    "maximum": (lambda x: jnp.maximum(x * x, x), 0.3), "composed": (lambda x: jnp.exp(jnp.sin(x * x)) / (1 + x), 0.4),
-    "where": (lambda x: jnp.where(x > 0, jnp.sin(x), jnp.cos(x)), 0.4), "jit": (gradix.jit(jnp.sin), 0.4),
+    "exp": (jnp.exp, 0.3),
+    "log": (jnp.log, 1.3),
+    "sin": (jnp.sin, 0.3),
+    "cos": (jnp.cos, 0.3),
+    "tan": (jnp.tan, 0.3),
+    "tanh": (jnp.tanh, 0.3),
+    "sqrt": (jnp.sqrt, 1.3),
+    "rsqrt": (lax.rsqrt, 1.3),
+    "logistic": (lax.logistic, 0.3),
+    "expm1": (jnp.expm1, 0.3),
+    "log1p": (jnp.log1p, 0.3),
+    "arcsin": (jnp.arcsin, 0.3),
+    "arctan": (jnp.arctan, 0.3),
+    "sinh": (jnp.sinh, 0.3),
+    "arccosh": (jnp.arccosh, 1.5),
+    "arctanh": (jnp.arctanh, 0.2),
+    "erf": (lax.erf, 0.3),
+    "lgamma": (lax.lgamma, 1.7),
+    "power": (lambda x: x**2.5, 1.3),
+    "integer power": (lambda x: x**-3, 1.3),
+    "power of power": (lambda x: x**x, 1.3),
+    "reciprocal": (lambda x: 1 / x, 1.3),
+    "abs": (jnp.abs, -0.4),
+    "maximum": (lambda x: jnp.maximum(x * x, x), 0.3),
+    "composed": (lambda x: jnp.exp(jnp.sin(x * x)) / (1 + x), 0.4),
+    "where": (lambda x: jnp.where(x > 0, jnp.sin(x), jnp.cos(x)), 0.4),
+    "jit": (gradix.jit(jnp.sin), 0.4),
     "cond": (lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x), 0.4),
     "scan": (lambda x: lax.scan(lambda c, _: (jnp.sin(c) * x, None), x, None, length=2)[0], 0.4),
     "while": (lambda x: lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, jnp.sin(s[1])), (0, x))[1], 0.4),
-    "checkpoint": (gradix.checkpoint(jnp.sin), 0.4), "arctan2": (lambda x: jnp.arctan2(x, 1 + x), 0.4),
-    "constant": (lambda x: 3.0, 0.4), "stop_gradient": (lambda x: lax.stop_gradient(x) * x, 0.4),
+    "checkpoint": (gradix.checkpoint(jnp.sin), 0.4),
+    "arctan2": (lambda x: jnp.arctan2(x, 1 + x), 0.4),
+    "constant": (lambda x: 3.0, 0.4),
+    "stop_gradient": (lambda x: lax.stop_gradient(x) * x, 0.4),
 }
 ARRAYS = {
-    "matmul": lambda x: x @ x, "dot": lambda x: (x @ jnp.arange(4.0).reshape(2, 2)).T.reshape(-1),
-    "softmax": lambda x: gradix.nn.softmax(x), "logsumexp": lambda x: gradix.nn.logsumexp(x, 0),
-    "sum": lambda x: (x * x).sum(0) / x.mean(), "sort": lambda x: jnp.sort(x * x, 1), "max": lambda x: x.max(0) ** 2,
-    "prod": lambda x: x.prod(), "cumsum": lambda x: jnp.cumsum(x, 0) ** 2, "cumprod": lambda x: jnp.cumprod(x, 1),
-    "indexing": lambda x: x[jnp.array([1, 0]), 0] * x[0], "update": lambda x: x.at[0].set(jnp.sin(x[1])),
-    "concatenate": lambda x: jnp.concatenate([x, x * x, jnp.ones((1, 2))]), "norm": jnp.linalg.norm,
-    "solve": lambda x: jnp.linalg.solve(x, jnp.ones(2)), "vmap": lambda x: gradix.vmap(jnp.dot)(x, x),
-    "grad": gradix.grad(lambda x: (jnp.sin(x) @ x).sum()), "fft": lambda x: jnp.fft.fft(x, axis=0).real ** 2,
+    "matmul": lambda x: x @ x,
+    "dot": lambda x: (x @ jnp.arange(4.0).reshape(2, 2)).T.reshape(-1),
+    "softmax": lambda x: gradix.nn.softmax(x),
+    "logsumexp": lambda x: gradix.nn.logsumexp(x, 0),
+    "sum": lambda x: (x * x).sum(0) / x.mean(),
+    "sort": lambda x: jnp.sort(x * x, 1),
+    "max": lambda x: x.max(0) ** 2,
+    "prod": lambda x: x.prod(),
+    "cumsum": lambda x: jnp.cumsum(x, 0) ** 2,
+    "cumprod": lambda x: jnp.cumprod(x, 1),
+    "indexing": lambda x: x[jnp.array([1, 0]), 0] * x[0],
+    "update": lambda x: x.at[0].set(jnp.sin(x[1])),
+    "concatenate": lambda x: jnp.concatenate([x, x * x, jnp.ones((1, 2))]),
+    "norm": jnp.linalg.norm,
+    "solve": lambda x: jnp.linalg.solve(x, jnp.ones(2)),
+    "vmap": lambda x: gradix.vmap(jnp.dot)(x, x),
+    "grad": gradix.grad(lambda x: (jnp.sin(x) @ x).sum()),
+    "fft": lambda x: jnp.fft.fft(x, axis=0).real ** 2,
 }
 
 
@@ -96,7 +127,9 @@ def test_under_other_transformations():
     np.testing.assert_allclose(gradix.jvp(third, (0.3,), (1.0,))[1], np.sin(0.3), rtol=1e-6)
     np.testing.assert_allclose(gradix.vmap(third)(jnp.arange(3.0)), -np.cos(np.arange(3.0)), rtol=1e-6)
     inner = lambda x: jet(lambda y: jnp.sin(x * y), (1.0,), ([1.0, 0.0],))[1][1]
-    np.testing.assert_allclose(jet(inner, (0.5,), ([1.0],))[1][0], -2 * 0.5 * np.sin(0.5) - 0.25 * np.cos(0.5), rtol=1e-6)
+    np.testing.assert_allclose(
+        jet(inner, (0.5,), ([1.0],))[1][0], -2 * 0.5 * np.sin(0.5) - 0.25 * np.cos(0.5), rtol=1e-6
+    )
 
 
 def test_the_work_grows_as_a_power_of_the_order():

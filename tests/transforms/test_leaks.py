@@ -12,11 +12,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix.errors import (
-    TracerArrayConversionError,
-    TracerBoolConversionError,
-    UnexpectedTracerError,
-)
+from gradix.errors import TracerArrayConversionError, TracerBoolConversionError, UnexpectedTracerError
 
 ROOT = pathlib.Path(__file__).parents[2]
 x3 = np.arange(3, dtype=np.float32)
@@ -156,6 +152,7 @@ def test_methods_of_traced_arrays_named_like_parts_of_a_trace():
 
 # -- where it was made, and where it was stored -----------------------------------------------------------------------
 
+
 class Model:
     def __init__(self):
         self.state = {"last": [None]}
@@ -178,6 +175,7 @@ def test_a_global():
     def f(x):
         KEPT["x", 1] = [jnp.sin(x)]
         return x
+
     gradix.jit(f)(1.0)
     message = message_of(lambda: KEPT["x", 1][0] + 1)
     KEPT.clear()
@@ -190,6 +188,7 @@ def test_an_attribute(run):
     def f(x):
         MODEL.state["last"][0] = x * 2
         return x
+
     RUNS[run](f)
     message = message_of(lambda: MODEL.state["last"][0] + 1)
     MODEL.state["last"][0] = None
@@ -203,6 +202,7 @@ def test_a_slot_and_a_local_object():
     def f(x):
         SLOTTED.value = local.value = x + 1
         return x
+
     gradix.jit(f)(1.0)
     message = message_of(lambda: jnp.sin(SLOTTED.value))
     assert "`SLOTTED.value`" in message and f"the attribute `value` of an object of class {__name__}.Model" in message
@@ -216,6 +216,7 @@ def test_a_closure():
         nonlocal found
         found = x * 3
         return x
+
     gradix.grad(f)(1.0)
     message = message_of(lambda: found + 1)
     assert "the variable `found` that test_a_closure.<locals>." in message
@@ -226,6 +227,7 @@ def test_conversions_of_what_leaked_say_so_too():
     def f(x):
         KEPT["y"] = x * 2
         return x
+
     gradix.jit(f)(1.0)
     with pytest.raises(TracerArrayConversionError, match="kept in: the global variable `KEPT"):
         np.asarray(KEPT["y"])
@@ -237,27 +239,34 @@ def test_checking_leaks_finds_what_nobody_used():
     if not os.environ.get("GRADIX_TEST_ALONE"):
         env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | {"GRADIX_TEST_ALONE": "1"}
         test = f"{__file__}::test_checking_leaks_finds_what_nobody_used"
-        done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", test],
-                              cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", test],
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
         return
 
     def leaks(x):
         KEPT["z"] = x * 2
         return x
+
     with pytest.raises(UnexpectedTracerError, match="(?s)still alive.*KEPT"), gradix.checking_leaks():
         gradix.jit(leaks)(1.0)
     KEPT.clear()
     with pytest.raises(UnexpectedTracerError, match="still alive"), gradix.check_tracer_leaks(True):
         gradix.vmap(leaks)(x3)
     KEPT.clear()
-    with gradix.checking_leaks():                   # at the call that leaks, not at a later one, nor at the end
+    with gradix.checking_leaks():  # at the call that leaks, not at a later one, nor at the end
         for leaking in (gradix.jit(leaks), gradix.grad(leaks), gradix.jit(lambda x: gradix.checkpoint(leaks)(x))):
             with pytest.raises(UnexpectedTracerError, match="(?s)still alive.*KEPT"):
                 leaking(1.0)
             KEPT.clear()
             gradix.jit(lambda x: x * 3)(1.0)
-    with gradix.checking_leaks():                   # and nothing where nothing leaked
+    with gradix.checking_leaks():  # and nothing where nothing leaked
         gradix.jit(lambda x: gradix.grad(lambda y: jnp.sin(y) ** 2)(x))(1.0)
         gradix.vmap(gradix.grad(gradix.custom_jvp(jnp.sin).fun))(x3)
         lax.scan(lambda c, x: (c + x, c), 0.0, x3)

@@ -1,4 +1,5 @@
 """grad over arguments that hold more than floats."""
+
 import numpy as np
 import pytest
 
@@ -23,7 +24,8 @@ def test_other_leaves_are_skipped(wrap):
 
 def test_several_arguments_and_auxiliary_data():
     (value, aux), (gx, gp) = gradix.value_and_grad(
-        lambda p, x: (loss(p, x), "aux"), argnums=(1, -2), has_aux=True, nondiff="skip")(P, 2.0)
+        lambda p, x: (loss(p, x), "aux"), argnums=(1, -2), has_aux=True, nondiff="skip"
+    )(P, 2.0)
     assert value == 8 and aux == "aux" and gx == 4 and gp["b"] == 4 and gp["name"] is None
     g, aux = gradix.grad(lambda p, *, x: (loss(p, x), 1), has_aux=True, nondiff="skip")(P, x=1.0)
     assert aux == 1 and g["b"] == 2

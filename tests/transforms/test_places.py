@@ -1,4 +1,5 @@
 """Every staged equation knows the user's line it comes from, also after transformations."""
+
 import gradix
 import gradix.numpy as jnp
 
@@ -8,8 +9,8 @@ def lines(jaxpr) -> set:
 
 
 def f(x):
-    y = jnp.sin(x)                  # first
-    return jnp.sum(y * x)           # second
+    y = jnp.sin(x)  # first
+    return jnp.sum(y * x)  # second
 
 
 FIRST = f.__code__.co_firstlineno + 1
@@ -33,5 +34,5 @@ def test_functions_traced_inside_keep_their_own_lines():
     def outer(x):
         return gradix.jit(f)(x) + 1.0
 
-    eqn, = [e for e in gradix.make_jaxpr(gradix.grad(outer))(jnp.ones(3)).eqns if e.primitive.name == "jit"][:1]
+    (eqn,) = [e for e in gradix.make_jaxpr(gradix.grad(outer))(jnp.ones(3)).eqns if e.primitive.name == "jit"][:1]
     assert FIRST in lines(eqn.params["jaxpr"])

@@ -1,4 +1,5 @@
 """Reverse-mode rules that write to refs (mutable arrays) behind calls, loops and branches."""
+
 import functools
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Functions with derivative rules that communicate over a mapped axis, on values that are not mapped."""
+
 import numpy as np
 import pytest
 

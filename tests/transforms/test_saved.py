@@ -56,15 +56,31 @@ def test_the_same_value_is_listed_once():
 
 F = lambda x: jnp.sin(checkpoint_name(jnp.sin(x @ x), "a") @ x).sum()
 EVERY = {
-    **{n: getattr(policies, n) for n in ("everything_saveable", "nothing_saveable", "dots_saveable", "checkpoint_dots",
-       "dots_with_no_batch_dims_saveable", "checkpoint_dots_with_no_batch_dims")},
+    **{
+        n: getattr(policies, n)
+        for n in (
+            "everything_saveable",
+            "nothing_saveable",
+            "dots_saveable",
+            "checkpoint_dots",
+            "dots_with_no_batch_dims_saveable",
+            "checkpoint_dots_with_no_batch_dims",
+        )
+    },
     "offload_dot": policies.offload_dot_with_no_batch_dims("device", "pinned_host"),
-    "any names but": policies.save_any_names_but_these("b"), "anything except": policies.save_anything_except_these_names("a"),
+    "any names but": policies.save_any_names_but_these("b"),
+    "anything except": policies.save_anything_except_these_names("a"),
     "only names": policies.save_only_these_names("a"),
     "both": policies.save_from_both_policies(policies.dots_saveable, policies.save_only_these_names("a")),
     "names and offload": policies.save_and_offload_only_these_names(
-        names_which_can_be_saved=["b"], names_which_can_be_offloaded=["a"], offload_src="device", offload_dst="pinned_host"),
-    "answers": lambda prim, *_, **params: {"sin": Saveable, "dot_general": Offloadable("device", "pinned_host")}.get(prim.name, Recompute),
+        names_which_can_be_saved=["b"],
+        names_which_can_be_offloaded=["a"],
+        offload_src="device",
+        offload_dst="pinned_host",
+    ),
+    "answers": lambda prim, *_, **params: {"sin": Saveable, "dot_general": Offloadable("device", "pinned_host")}.get(
+        prim.name, Recompute
+    ),
 }
 
 

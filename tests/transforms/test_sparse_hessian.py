@@ -16,7 +16,10 @@ FUNCTIONS = {
     "chain": (lambda x: ((x[1:] - x[:-1] ** 2) ** 2).sum(), 3),
     "rosenbrock": (lambda x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum(), 3),
     "wide band": (lambda x: (x[3:] * x[:-3] ** 2).sum(), 3),
-    "grid": (lambda x: (jnp.diff(x.reshape(4, 2), axis=0) ** 4).sum() + (jnp.diff(x.reshape(4, 2), axis=1) ** 4).sum(), 5),
+    "grid": (
+        lambda x: (jnp.diff(x.reshape(4, 2), axis=0) ** 4).sum() + (jnp.diff(x.reshape(4, 2), axis=1) ** 4).sum(),
+        5,
+    ),
     "dense": (lambda x: x.sum() ** 3, 8),
     "arrow": (lambda x: (x[0] * x[1:] ** 2).sum(), 8),
     "rolled": (lambda x: (jnp.roll(x, 1) * x**2).sum(), 5),
@@ -65,7 +68,9 @@ def test_colours_share_no_row():
 def test_the_program_has_as_many_directions_as_colours():
     n = 1000
     program = gradix.make_jaxpr(gradix.hessian(FUNCTIONS["rosenbrock"][0], sparsity="auto"))(jnp.ones(n))
-    widest = max(v.aval.size for e in program.eqns for v in e.outvars if v.aval.shape[:1] != (n,) and v.aval.shape[-1:] != (n,))
+    widest = max(
+        v.aval.size for e in program.eqns for v in e.outvars if v.aval.shape[:1] != (n,) and v.aval.shape[-1:] != (n,)
+    )
     assert widest <= 4 * n
     directions = {v.aval.shape[0] for e in program.eqns for v in e.outvars if v.aval.ndim == 2 and v.aval.shape[0] < 10}
     assert directions <= {1, 3}

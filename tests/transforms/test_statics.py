@@ -1,4 +1,5 @@
 """Static arguments by content: what shares a trace, what does not, and what a class may do about it."""
+
 import collections
 import dataclasses
 import functools

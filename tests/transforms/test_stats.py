@@ -1,4 +1,5 @@
 """What a jitted function tells of its traces, and the guard against more of them."""
+
 import re
 
 import numpy as np

@@ -159,8 +159,11 @@ def two(first, second):
         (bad(two, x3, x3, in_axes=1.0), TypeError, "in_axes must be an int"),
         (bad(two, x3, x3, in_axes=(0, "i")), TypeError, "'i' is of type str"),
         (bad(lambda x: x, x3, out_axes=None), ValueError, "out_axes is None.*depends on the mapped argument"),
-        (bad(lambda x: (1, {"a": [x]}), x3, out_axes=(None, {"a": [None]})), ValueError,
-         r"at vmap out_axes\[1\]\['a'\]\[0\], got axis spec None but output was batched on axis 0"),
+        (
+            bad(lambda x: (1, {"a": [x]}), x3, out_axes=(None, {"a": [None]})),
+            ValueError,
+            r"at vmap out_axes\[1\]\['a'\]\[0\], got axis spec None but output was batched on axis 0",
+        ),
         (bad(lambda x: x, x3, out_axes=1), ValueError, "out_axes=1 is out of range"),
         (bad(lambda x: (x, x), x3, out_axes=(0,)), ValueError, "tree prefix"),
         (bad(lambda x: x, x3, out_axes="i"), TypeError, "out_axes must be an int"),

@@ -1,4 +1,5 @@
 """vmap by the names of arguments, past what is no array, and in chunks."""
+
 import numpy as np
 import pytest
 
@@ -113,13 +114,22 @@ def _vector(x):
 
 WIDE = {
     "vmap": (lambda k: gradix.vmap(lambda x: (jnp.tanh(_outer(x)) ** 2).sum(), chunk_size=k), jnp.ones((64, 32))),
-    "grad of vmap": (lambda k: gradix.grad(lambda x: (gradix.vmap(_vector, chunk_size=k)(x) ** 3).sum()), jnp.ones((64, 32))),
+    "grad of vmap": (
+        lambda k: gradix.grad(lambda x: (gradix.vmap(_vector, chunk_size=k)(x) ** 3).sum()),
+        jnp.ones((64, 32)),
+    ),
     "vmap of grad": (lambda k: gradix.vmap(gradix.grad(lambda x: _vector(x).sum()), chunk_size=k), jnp.ones((64, 32))),
     "jacfwd": (lambda k: gradix.jacfwd(_vector, chunk_size=k), jnp.ones(64)),
     "jacrev": (lambda k: gradix.jacrev(_vector, chunk_size=k), jnp.ones(64)),
     "hessian": (lambda k: gradix.hessian(lambda x: _vector(x).sum(), chunk_size=k), jnp.ones(64)),
-    "grad of jacfwd": (lambda k: gradix.grad(lambda x: (gradix.jacfwd(_vector, chunk_size=k)(x) ** 2).sum()), jnp.ones(64)),
-    "grad of jacrev": (lambda k: gradix.grad(lambda x: (gradix.jacrev(_vector, chunk_size=k)(x) ** 2).sum()), jnp.ones(64)),
+    "grad of jacfwd": (
+        lambda k: gradix.grad(lambda x: (gradix.jacfwd(_vector, chunk_size=k)(x) ** 2).sum()),
+        jnp.ones(64),
+    ),
+    "grad of jacrev": (
+        lambda k: gradix.grad(lambda x: (gradix.jacrev(_vector, chunk_size=k)(x) ** 2).sum()),
+        jnp.ones(64),
+    ),
 }
 
 
@@ -127,7 +137,7 @@ WIDE = {
 def test_memory_is_that_share_of_the_whole_and_a_constant(name):
     make, x = WIDE[name]
     used = {k: gradix.jit(make(k)).lower(x).compile().memory_analysis().temp_size_in_bytes for k in (None, 1, 16)}
-    constant = used[1] + 4 * 64 * 64 * 32                          # one example's, and the results
+    constant = used[1] + 4 * 64 * 64 * 32  # one example's, and the results
     assert used[16] <= 1.35 * 16 / 64 * used[None] + constant, used
 
 

@@ -36,17 +36,25 @@ SCALARS = {
     "of a jitted call": (lambda x: jnp.where(x > 0, gradix.jit(jnp.sqrt)(x), 0.0), 0.0, 0.0),
     "root of a jitted call": (lambda x: jnp.where(x > 0, jnp.sqrt(gradix.jit(lambda x: x * x)(x)), x), 0.0, 1.0),
     "checkpointed": (gradix.checkpoint(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0)), 0.0, 0.0),
-    "of a branch": (
-        lambda x: jnp.where(x > 0, lax.cond(x > -1, jnp.sqrt, jnp.sin, x), 0.0), 0.0, 0.0),
-    "in a branch": (
-        lambda x: lax.cond(x > -1, lambda x: jnp.where(x > 0, jnp.sqrt(x), x), jnp.sin, x), 0.0, 1.0),
+    "of a branch": (lambda x: jnp.where(x > 0, lax.cond(x > -1, jnp.sqrt, jnp.sin, x), 0.0), 0.0, 0.0),
+    "in a branch": (lambda x: lax.cond(x > -1, lambda x: jnp.where(x > 0, jnp.sqrt(x), x), jnp.sin, x), 0.0, 1.0),
     "in a scan": (
-        lambda x: lax.scan(lambda c, _: (jnp.where(c > 0, jnp.sqrt(c), 2 * c), None), x, None, length=3)[0], 0.0, 8.0),
+        lambda x: lax.scan(lambda c, _: (jnp.where(c > 0, jnp.sqrt(c), 2 * c), None), x, None, length=3)[0],
+        0.0,
+        8.0,
+    ),
     "of a scan": (
-        lambda x: jnp.where(x > 0, lax.scan(lambda c, _: (jnp.sqrt(c), None), x, None, length=3)[0], x), 0.0, 1.0),
+        lambda x: jnp.where(x > 0, lax.scan(lambda c, _: (jnp.sqrt(c), None), x, None, length=3)[0], x),
+        0.0,
+        1.0,
+    ),
     "in a while_loop": (
-        lambda x: lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, jnp.where(s[1] > 0, jnp.sqrt(s[1]), 2 * s[1])), (0, x))[1],
-        0.0, 8.0),
+        lambda x: lax.while_loop(
+            lambda s: s[0] < 3, lambda s: (s[0] + 1, jnp.where(s[1] > 0, jnp.sqrt(s[1]), 2 * s[1])), (0, x)
+        )[1],
+        0.0,
+        8.0,
+    ),
     "at both ends": (lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0) + jnp.where(x > 0, jnp.log(x), x), 0.0, 1.0),
     "norm": (lambda x: jnp.where(x != 0, jnp.linalg.norm(x * jnp.array([3.0, 4.0])), 0.0), 0.0, 0.0),
 }
@@ -54,24 +62,50 @@ ARRAYS = {
     "elements": (lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0).sum(), [0.0, 4.0], [0.0, 0.25]),
     "norm": (lambda x: jnp.where((x != 0).any(), jnp.sqrt((x * x).sum()), 0.0), [0.0, 0.0], [0.0, 0.0]),
     "norm of rows": (
-        lambda x: jnp.where((x != 0).any(-1), jnp.sqrt((x * x).sum(-1)), 0.0).sum(), [[0.0, 0.0], [3.0, 4.0]], [[0.0, 0.0], [0.6, 0.8]]),
+        lambda x: jnp.where((x != 0).any(-1), jnp.sqrt((x * x).sum(-1)), 0.0).sum(),
+        [[0.0, 0.0], [3.0, 4.0]],
+        [[0.0, 0.0], [0.6, 0.8]],
+    ),
     "normalised rows": (
-        lambda x: jnp.where((x != 0).any(-1, keepdims=True), x / jnp.sqrt((x * x).sum(-1, keepdims=True)), 0.0)[:, 0].sum(),
-        [[0.0, 0.0], [3.0, 4.0]], [[0.0, 0.0], [0.128, -0.096]]),
+        lambda x: jnp.where((x != 0).any(-1, keepdims=True), x / jnp.sqrt((x * x).sum(-1, keepdims=True)), 0.0)[
+            :, 0
+        ].sum(),
+        [[0.0, 0.0], [3.0, 4.0]],
+        [[0.0, 0.0], [0.128, -0.096]],
+    ),
     "moved": (lambda x: jnp.where(x[::-1].T > 0, jnp.log(x).T[:, ::-1], 0.0).sum(), [[0.0, 2.0]], [[0.0, 0.5]]),
     "entropy": (lambda p: -jnp.where(p > 0, p * jnp.log(p), 0.0).sum(), [0.0, 1.0], [0.0, -1.0]),
     "mean over a part": (
-        lambda x: jnp.where(x > 0, jnp.log(x), 0.0).sum() / jnp.maximum((x > 0).sum(), 1), [0.0, 2.0], [0.0, 0.5]),
-    "indexed": (lambda x: jnp.where(x[jnp.array([1, 0])] > 0, jnp.log(x)[jnp.array([1, 0])], 0.0).sum(), [0.0, 2.0], [0.0, 0.5]),
+        lambda x: jnp.where(x > 0, jnp.log(x), 0.0).sum() / jnp.maximum((x > 0).sum(), 1),
+        [0.0, 2.0],
+        [0.0, 0.5],
+    ),
+    "indexed": (
+        lambda x: jnp.where(x[jnp.array([1, 0])] > 0, jnp.log(x)[jnp.array([1, 0])], 0.0).sum(),
+        [0.0, 2.0],
+        [0.0, 0.5],
+    ),
     "joined": (
-        lambda x: jnp.where(jnp.concatenate([x, x]) > 0, jnp.concatenate([jnp.sqrt(x), x]), 0.0).sum(), [0.0, 4.0], [0.0, 1.25]),
+        lambda x: jnp.where(jnp.concatenate([x, x]) > 0, jnp.concatenate([jnp.sqrt(x), x]), 0.0).sum(),
+        [0.0, 4.0],
+        [0.0, 1.25],
+    ),
     "piecewise": (
-        lambda x: jnp.piecewise(x, [x <= 0, x > 0], [lambda x: 2 * x, jnp.sqrt]).sum(), [0.0, 4.0], [2.0, 0.25]),
+        lambda x: jnp.piecewise(x, [x <= 0, x > 0], [lambda x: 2 * x, jnp.sqrt]).sum(),
+        [0.0, 4.0],
+        [2.0, 0.25],
+    ),
     "select": (lambda x: jnp.select([x <= 0], [x], jnp.sqrt(x)).sum(), [0.0, 4.0], [1.0, 0.25]),
     "of a scan over rows": (
-        lambda x: jnp.where(x > 0, lax.scan(lambda c, r: (c, jnp.log(r)), 0.0, x)[1], 0.0)[1], [2.0, 4.0], [0.0, 0.25]),
+        lambda x: jnp.where(x > 0, lax.scan(lambda c, r: (c, jnp.log(r)), 0.0, x)[1], 0.0)[1],
+        [2.0, 4.0],
+        [0.0, 0.25],
+    ),
     "mapped branch": (
-        lambda x: gradix.vmap(lambda x: lax.cond(x > 0, jnp.sqrt, lambda x: 2 * x, x))(x).sum(), [0.0, 4.0], [2.0, 0.25]),
+        lambda x: gradix.vmap(lambda x: lax.cond(x > 0, jnp.sqrt, lambda x: 2 * x, x))(x).sum(),
+        [0.0, 4.0],
+        [2.0, 0.25],
+    ),
 }
 # A selection of scans per example: what it cuts is known of a scan's result only as a whole.
 NOT_MAPPED = {"of a scan"}
@@ -144,6 +178,12 @@ def test_programs_without_singularities_are_as_before(name):
     forward = names(gradix.make_jaxpr(lambda x, t: gradix.linearize(f, x)[1](t))(x, x))
     backward = names(gradix.make_jaxpr(gradix.grad(f))(x))
     cases = sum(
-        [type(v).__name__ != "Literal" for e in gradix.make_jaxpr(f)(x).eqns if e.primitive.name == "select_n" for v in e.invars[1:]])
+        [
+            type(v).__name__ != "Literal"
+            for e in gradix.make_jaxpr(f)(x).eqns
+            if e.primitive.name == "select_n"
+            for v in e.invars[1:]
+        ]
+    )
     assert forward.count("select_n") <= backward.count("select_n") <= forward.count("select_n") + cases + 2
     assert not {"not", "and", "or"} & set(backward)

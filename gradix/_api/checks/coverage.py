@@ -59,9 +59,7 @@ def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
 
     before = state.place
     try:
-        return stage_closed(
-            lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info
-        )
+        return stage_closed(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
     finally:
         state.place = before
 
@@ -79,9 +77,7 @@ def covered(jaxpr: Jaxpr) -> frozenset:
         else:
             shows = is_looked_at(eqn)
         if shows and _keeps(eqn):
-            known.update(
-                v for v in eqn.invars if type(v) is not Literal and v.aval.dtype in _HAVE_NAN
-            )
+            known.update(v for v in eqn.invars if type(v) is not Literal and v.aval.dtype in _HAVE_NAN)
     return frozenset(left_out)
 
 

@@ -35,9 +35,7 @@ class BatchedError(CheckError):
     """Errors of several examples."""
 
     def __init__(self, found):
-        super().__init__(
-            "\n".join([f"at mapped index {_shown(index)}: {error}" for index, error in found])
-        )
+        super().__init__("\n".join([f"at mapped index {_shown(index)}: {error}" for index, error in found]))
         self.error_mapping = {tuple(map(int, index)): error for index, error in found}
 
 
@@ -109,8 +107,6 @@ class Error:
 
 
 register_pytree_node(
-    Error,
-    lambda e: ((e._code, e._words), e._sites),
-    lambda sites, parts: Error(parts[0], parts[1], sites),
+    Error, lambda e: ((e._code, e._words), e._sites), lambda sites, parts: Error(parts[0], parts[1], sites)
 )
 init_error = Error(as_array(np.int32(0)), as_array(np.zeros(0, np.uint32)))

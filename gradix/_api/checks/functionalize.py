@@ -12,13 +12,7 @@ import numpy as np
 from gradix._api.arguments import Names, check_callable, name_of, stand_in
 from gradix._api.boundary import Flat, around, results
 from gradix._api.checks import program_rules  # noqa: F401  (fills the table of rules)
-from gradix._api.checks.errors import (
-    Error,
-    ErrorCategory,
-    FailedCheckError,
-    JaxRuntimeError,
-    user_checks,
-)
+from gradix._api.checks.errors import Error, ErrorCategory, FailedCheckError, JaxRuntimeError, user_checks
 from gradix._api.checks.programs import Checker
 from gradix._api.checks.words import pack, unpack
 from gradix._base import source
@@ -38,9 +32,7 @@ from gradix._transforms.staging import eval_closed
 _KEPT = 16
 
 
-def checkify(
-    f: Callable, errors: frozenset[ErrorCategory] = user_checks
-) -> Callable[..., tuple[Error, Any]]:
+def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
     """`f` as a function that returns `(error, f(*args))`; `error` holds the first failed check.
 
     The checks are computed with the program, under jit, vmap and grad, in loops and branches.
@@ -119,15 +111,12 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if isinstance(pred, (bool, np.bool_, np.ndarray)):
         pred = as_array(pred)
     if not isinstance(pred, Array) or pred.shape or pred.dtype != np.bool_:
-        raise TypeError(
-            f"check takes a scalar pred as argument, got {pred}. Reduce it with jnp.all or jnp.any."
-        )
+        raise TypeError(f"check takes a scalar pred as argument, got {pred}. Reduce it with jnp.all or jnp.any.")
     leaves, tree = tree_flatten((fmt_args, fmt_kwargs))
     for x in leaves:
         if not isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
             raise TypeError(
-                "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
-                f"{x!r} of type {type(x)}."
+                f"Formatting arguments to checkify.check need to be PyTrees of arrays, but got {x!r} of type {type(x)}."
             )
     values = [as_array(x) for x in leaves]
     impls = [v.aval.dtype._impl if isinstance(v.aval.dtype, KeyType) else None for v in values]
@@ -136,18 +125,12 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
     def exception(words):
         found = [as_array(x) for x in unpack(words, avals)]
-        args, kwargs = tree.unflatten(
-            [x if impl is None else random_wrap(x, impl) for x, impl in zip(found, impls)]
-        )
-        return FailedCheckError(
-            f"{string.Formatter().vformat(msg, args, kwargs)} (`check` failed at {place})"
-        )
+        args, kwargs = tree.unflatten([x if impl is None else random_wrap(x, impl) for x, impl in zip(found, impls)])
+        return FailedCheckError(f"{string.Formatter().vformat(msg, args, kwargs)} (`check` failed at {place})")
 
     code = select(pred, as_array(np.int32(0)), as_array(np.int32(1)))
     words = packed[0] if packed else as_array(np.zeros(0, np.uint32))
-    _bind_check(
-        code, words, (Site(FailedCheckError, exception, place),), "debug" if debug else "check"
-    )
+    _bind_check(code, words, (Site(FailedCheckError, exception, place),), "debug" if debug else "check")
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:

@@ -46,9 +46,7 @@ def _with_state(checker: Checker, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, boo
     if program is not None:
         return program, True
     return stage_closed(
-        lambda *xs: [*eval_closed(closed, *xs), *Found(checker).state()],
-        closed.in_avals,
-        closed.jaxpr.debug_info,
+        lambda *xs: [*eval_closed(closed, *xs), *Found(checker).state()], closed.in_avals, closed.jaxpr.debug_info
     ), False
 
 
@@ -56,9 +54,7 @@ def _cond(checker: Checker, eqn, args, found):
     branches = [_with_state(checker, b) for b in eqn.params["branches"]]
     if not any(checks for _, checks in branches):
         return bind(cond_p, args, eqn.params)
-    return _taken(
-        bind(cond_p, args, {**eqn.params, "branches": tuple([b for b, _ in branches])}), found
-    )
+    return _taken(bind(cond_p, args, {**eqn.params, "branches": tuple([b for b, _ in branches])}), found)
 
 
 def _scan(checker: Checker, eqn, args, found):
@@ -78,15 +74,9 @@ def _scan(checker: Checker, eqn, args, found):
         return [*outs[:nk], *carried.state(), *outs[nk:]]
 
     whole = stage_closed(
-        body,
-        [*avals[: nc + nk], *[e.aval for e in empty], *avals[nc + nk :]],
-        closed.jaxpr.debug_info,
+        body, [*avals[: nc + nk], *[e.aval for e in empty], *avals[nc + nk :]], closed.jaxpr.debug_info
     )
-    outs = bind(
-        scan_p,
-        [*args[: nc + nk], *empty, *args[nc + nk :]],
-        {**params, "jaxpr": whole, "num_carry": nk + 2},
-    )
+    outs = bind(scan_p, [*args[: nc + nk], *empty, *args[nc + nk :]], {**params, "jaxpr": whole, "num_carry": nk + 2})
     found.take(outs[nk], outs[nk + 1])
     return [*outs[:nk], *outs[nk + 2 :]]
 
@@ -107,11 +97,7 @@ def _while(checker: Checker, eqn, args, found):
     def goes_on(*xs):
         return eval_closed(cond if checked_cond is None else checked_cond, *xs)[0]
 
-    cond_consts, body_consts, carry = (
-        args[:ncond],
-        args[ncond : ncond + nbody],
-        args[ncond + nbody :],
-    )
+    cond_consts, body_consts, carry = (args[:ncond], args[ncond : ncond + nbody], args[ncond + nbody :])
     start = Found(checker)
     if checked_cond is not None:
         _taken(eval_closed(checked_cond, *cond_consts, *carry), start)
@@ -146,13 +132,9 @@ def _while(checker: Checker, eqn, args, found):
         **params,
         "cond_jaxpr": stage_closed(again, [*cond.in_avals[:ncond], *carried], debug),
         "body_nconsts": ncond + nbody,
-        "body_jaxpr": stage_closed(
-            turn, [*cond.in_avals[:ncond], *body.in_avals[:nbody], *carried], debug
-        ),
+        "body_jaxpr": stage_closed(turn, [*cond.in_avals[:ncond], *body.in_avals[:nbody], *carried], debug),
     }
-    return _taken(
-        bind(while_p, [*cond_consts, *cond_consts, *body_consts, *carry, *empty], whole), found
-    )
+    return _taken(bind(while_p, [*cond_consts, *cond_consts, *body_consts, *carry, *empty], whole), found)
 
 
 def _any(going):
@@ -205,15 +187,11 @@ def _custom_jvp(checker: Checker, eqn, args, found):
             zero[:] = [t is None for t in ts]
             return [*outs, *[t for t in ts if t is not None]]
 
-        outs = _checked_rule(checker, flat, n_out)(
-            *primals, *[t for t in tangents if t is not None]
-        )
+        outs = _checked_rule(checker, flat, n_out)(*primals, *[t for t in tangents if t is not None])
         ts = iter(outs[n_out + 2 :])
         return outs[: n_out + 2], [*[None if z else next(ts) for z in zero], None, None]
 
-    return _taken(
-        bind(custom_jvp_call_p, args, {**params, "call_jaxpr": program, "jvp": jvp}), found
-    )
+    return _taken(bind(custom_jvp_call_p, args, {**params, "call_jaxpr": program, "jvp": jvp}), found)
 
 
 def _custom_vjp(checker: Checker, eqn, args, found):
@@ -256,9 +234,7 @@ def _shard_map(checker: Checker, eqn, args, found):
         whole = stage_closed(part, closed.in_avals, closed.jaxpr.debug_info)
     axes = tuple([a for a in mesh.axis_names if a in manual])
     outs = bind(
-        shard_map_p,
-        args,
-        {**params, "jaxpr": whole, "out_specs": (*params["out_specs"], P(axes), P(axes, None))},
+        shard_map_p, args, {**params, "jaxpr": whole, "out_specs": (*params["out_specs"], P(axes), P(axes, None))}
     )
     found.take(*first_failed(*outs[-2:]))
     return outs[:-2]

@@ -111,11 +111,7 @@ class Checker:
     def filled(self, words):
         """The words, filled up with zeros to the length of all rows."""
         missing = self.width - words.aval.shape[-1]
-        return (
-            words
-            if not missing
-            else concatenate([words, as_array(np.zeros(missing, np.uint32))], 0)
-        )
+        return words if not missing else concatenate([words, as_array(np.zeros(missing, np.uint32))], 0)
 
     def program(self, closed: ClosedJaxpr) -> ClosedJaxpr | None:
         """The program with the state as two further results; None if it has nothing to check."""
@@ -174,9 +170,7 @@ class Checker:
     def _note(self, finding, kind, eqn, found: Found) -> None:
         if finding is not None:
             place, make = eqn.source, finding.exception
-            found.add(
-                finding.bad, finding.words, Site(kind, lambda words: make(words, place), place)
-            )
+            found.add(finding.bad, finding.words, Site(kind, lambda words: make(words, place), place))
 
 
 # primitive that holds programs, or `check` -> its rule
@@ -191,9 +185,7 @@ def _user_check(checker: Checker, eqn, args, found: Found):
         return []
     code, words = args
     if checker.sites:
-        code = select(
-            ne(code, zero_code()), add(code, as_array(np.int32(len(checker.sites)))), zero_code()
-        )
+        code = select(ne(code, zero_code()), add(code, as_array(np.int32(len(checker.sites)))), zero_code())
     checker.sites += sites
     found.take(code, words)
     return []

@@ -33,24 +33,20 @@ def bytes_of(memory: str | int) -> int:
         form = _FORM.fullmatch(memory)
         if form is None:
             raise ValueError(
-                f"jit: memory must be a size such as '2GiB', '500MB' or a number of bytes; got "
-                f"{memory!r}."
+                f"jit: memory must be a size such as '2GiB', '500MB' or a number of bytes; got {memory!r}."
             )
         base = 1024 if form[3] else 1000
         found = int(float(form[1]) * base ** _UNITS[form[2].lower()])
     else:
         raise TypeError(
-            f"jit: memory must be a text such as '2GiB' or an int; got {memory!r} of type "
-            f"{type(memory).__name__}."
+            f"jit: memory must be a text such as '2GiB' or an int; got {memory!r} of type {type(memory).__name__}."
         )
     if found <= 0:
         raise ValueError(f"jit: memory must be positive; got {memory!r}.")
     return found
 
 
-def within(
-    closed: ClosedJaxpr, nbytes: int, name: str, compiler_options: dict | None = None
-) -> ClosedJaxpr:
+def within(closed: ClosedJaxpr, nbytes: int, name: str, compiler_options: dict | None = None) -> ClosedJaxpr:
     """The program, changed so that its compiled form takes at most so many temporary bytes.
 
     It is compiled and measured with more and more computed again, until it keeps the budget. If no

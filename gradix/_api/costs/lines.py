@@ -47,9 +47,7 @@ def _made(traced: Traced, avals: tuple) -> Lined:
         home, ins, outs = placing.plan(avals)
         module = placing.lowered(avals, places=True)
     if module is None:
-        module = lower(
-            closed, traced.name, donated=donated, keep_unused=traced.keep_unused, places=True
-        )
+        module = lower(closed, traced.name, donated=donated, keep_unused=traced.keep_unused, places=True)
     every = [*[c.aval for c in traced.consts], *avals] if home is not None else ()
     program = Program(
         closed,

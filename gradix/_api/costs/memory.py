@@ -72,9 +72,7 @@ class Memory:
         cells = [("bytes", "share", "made by", "until", "what")]
         for row in self.rows[:25]:
             share = f"{100 * row.bytes / max(self.peak, 1):.1f} %"
-            cells.append(
-                (shown_bytes(row.bytes), share, _made_by(row), _short(row.until), _what(row))
-            )
+            cells.append((shown_bytes(row.bytes), share, _made_by(row), _short(row.until), _what(row)))
         widths = [max(len(c[k]) for c in cells) for k in range(5)]
         lines = [
             f"{a:>{widths[0]}}  {b:>{widths[1]}}  {c:<{widths[2]}}  {d:<{widths[3]}}  {e}".rstrip()
@@ -82,9 +80,7 @@ class Memory:
         ]
         rest = self.rows[25:]
         if rest:
-            lines.append(
-                f"and {len(rest)} more lines with {shown_bytes(sum(r.bytes for r in rest))}"
-            )
+            lines.append(f"and {len(rest)} more lines with {shown_bytes(sum(r.bytes for r in rest))}")
         return "\n".join([head, *lines])
 
     def __repr__(self) -> str:
@@ -146,9 +142,7 @@ def _row(found: Lined, key: tuple, held: list[tuple[Buffer, int]], names) -> Mem
         str(largest.shape),
         kind,
         when,
-        _name(found, largest, names)
-        if kind == "argument"
-        else module.origin(largest.made_by).scope,
+        _name(found, largest, names) if kind == "argument" else module.origin(largest.made_by).scope,
     )
 
 

@@ -112,11 +112,7 @@ def embedded(p: Profile) -> str:
         "<h2>Source</h2>",
         _sources(p),
         "<h2>Timeline</h2>"
-        + (
-            '<svg class="timeline"></svg>'
-            if p._recording.runs
-            else "<p>No compiled program ran.</p>"
-        ),
+        + ('<svg class="timeline"></svg>' if p._recording.runs else "<p>No compiled program ran.</p>"),
     ]
     if first is not None:
         parts += [
@@ -276,9 +272,7 @@ def _part(module: Module, part: Computation) -> str:
         inside = "".join([_part(module, module.computations[n]) for n in i.called])
         searched = f"data-text='{html.escape(f'{i.name} {place} {origin.scope}', quote=True)}'"
         if inside and i.opcode in (*NESTING, "fusion"):
-            rows.append(
-                f"<details {searched}><summary><code>{text}</code></summary>{inside}</details>"
-            )
+            rows.append(f"<details {searched}><summary><code>{text}</code></summary>{inside}</details>")
         else:
             rows.append(f"<div {searched}><code>{text}</code></div>")
     return "".join(rows)

@@ -117,11 +117,7 @@ class Profile:
         if program is None or instruction is None:
             return {}
         origin = program.module.origin(instruction)
-        return {
-            "line": str(origin.place or ""),
-            "scope": origin.scope,
-            "type": str(instruction.shape),
-        }
+        return {"line": str(origin.place or ""), "scope": origin.scope, "type": str(instruction.shape)}
 
 
 class profile:
@@ -262,8 +258,7 @@ def table(p: Profile, most: int) -> str:
         )
     widths = [max([len(c[k]) for c in cells]) for k in range(6)]
     lines = [
-        "  ".join([f"{c[k]:>{widths[k]}}" if k < 5 else f"{c[k]:<{widths[k]}}" for k in range(6)])
-        + f"  {c[6]}"
+        "  ".join([f"{c[k]:>{widths[k]}}" if k < 5 else f"{c[k]:<{widths[k]}}" for k in range(6)]) + f"  {c[6]}"
         for c in cells
     ]
     rest = p.lines[most:]

@@ -28,8 +28,7 @@ def inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
     outs = _write_out(closed.jaxpr, None, eqns, consts)
     jaxpr = closed.jaxpr
     return ClosedJaxpr(
-        Jaxpr([v for v, _ in consts], jaxpr.invars, outs, eqns, debug_info=jaxpr.debug_info),
-        [c for _, c in consts],
+        Jaxpr([v for v, _ in consts], jaxpr.invars, outs, eqns, debug_info=jaxpr.debug_info), [c for _, c in consts]
     )
 
 
@@ -147,10 +146,7 @@ def _starts(flow: Flow, segments: int, nbytes: int) -> list[int]:
     if segments < 2 or flow.turn < 2 * segments:
         return [0]
     width = flow.turn / segments
-    near = [
-        min(flow.handed[max(int((n - 0.5) * width), 1) :][: int(width) + 1])
-        for n in range(1, segments)
-    ]
+    near = [min(flow.handed[max(int((n - 0.5) * width), 1) :][: int(width) + 1]) for n in range(1, segments)]
     shorter = sum(near) / len(near) / max(nbytes / flow.turn, 1)
     shorter = min(shorter, width / segments)
     lengths = [width + ((segments - 1) / 2 - n) * shorter for n in range(segments)]
@@ -236,15 +232,11 @@ class _Writer:
                 # Without this the compiler would find the first value, and keep it.
                 smallest = min(reads, key=lambda v: (not v.aval.shape, nbytes_of(v)))
                 held = Var(smallest.aval)
-                self.eqns.append(
-                    JaxprEqn(after_p, [smallest, late], [held], {}, source=again(inner.source))
-                )
+                self.eqns.append(JaxprEqn(after_p, [smallest, late], [held], {}, source=again(inner.source)))
                 invars = [held if v is smallest else v for v in invars]
             outvars = [Var(v.aval) for v in inner.outvars]
             other.update(zip(inner.outvars, outvars))
-            self.eqns.append(
-                inner.replace(invars=invars, outvars=outvars, source=again(inner.source))
-            )
+            self.eqns.append(inner.replace(invars=invars, outvars=outvars, source=again(inner.source)))
         return other
 
     def _late(self, k: int, eqn: JaxprEqn) -> Var | None:

@@ -59,20 +59,14 @@ def _leaner(first: JaxprEqn, second: JaxprEqn, elsewhere: set[Var]):
         return None
     inner = a.body.jaxpr
     made = dict(zip(a.stacked, inner.outvars[a.nk :]))
-    saved = [
-        v
-        for v in dict.fromkeys(b.rows)
-        if v in made and v not in elsewhere and _is_computed(made[v], inner)
-    ]
+    saved = [v for v in dict.fromkeys(b.rows) if v in made and v not in elsewhere and _is_computed(made[v], inner)]
     if not saved:
         return None
     part, used = dce_jaxpr(inner.replace(outvars=[made[v] for v in saved]))
     needed = [i for i, is_used in enumerate(used) if is_used]
     # the rows of carries: those that are stacked already, and new ones
     rows = {
-        i: next((v for v, w in made.items() if w is inner.invars[i]), None)
-        for i in needed
-        if a.nc <= i < a.first_row
+        i: next((v for v, w in made.items() if w is inner.invars[i]), None) for i in needed if a.nc <= i < a.first_row
     }
     fresh = {i: Var(stacked(a.length, inner.invars[i].aval)) for i, v in rows.items() if v is None}
     if sum(map(nbytes_of, fresh.values())) >= sum(map(nbytes_of, saved)):
@@ -80,9 +74,7 @@ def _leaner(first: JaxprEqn, second: JaxprEqn, elsewhere: set[Var]):
     rows |= fresh
     outer = [rows.get(i) or first.invars[i] for i in needed]
     is_row = [i >= a.nc for i in needed]
-    return _stacking(a, list(fresh), list(fresh.values())), _computing(
-        b, part, saved, outer, is_row
-    )
+    return _stacking(a, list(fresh), list(fresh.values())), _computing(b, part, saved, outer, is_row)
 
 
 def _is_computed(v, body: Jaxpr) -> bool:
@@ -94,8 +86,7 @@ def _stacking(loop: _Loop, carries: list[int], rows: list[Var]) -> JaxprEqn:
     body = loop.body.jaxpr
     more = body.replace(outvars=[*body.outvars, *[body.invars[i] for i in carries]])
     return loop.eqn.replace(
-        outvars=[*loop.eqn.outvars, *rows],
-        params={**loop.eqn.params, "jaxpr": ClosedJaxpr(more, ())},
+        outvars=[*loop.eqn.outvars, *rows], params={**loop.eqn.params, "jaxpr": ClosedJaxpr(more, ())}
     )
 
 
@@ -117,11 +108,7 @@ def _computing(loop: _Loop, part: Jaxpr, saved: list[Var], outer: list, is_row: 
         within.update((v, Var(v.aval)) for v in eqn.outvars)
         eqns.append(_renamed(eqn, within).replace(source=again(eqn.source)))
     computed = dict(zip(saved, part.outvars))
-    inside = {
-        w: within[computed[v]]
-        for v, w in zip(loop.rows, body.invars[loop.first_row :])
-        if v in computed
-    }
+    inside = {w: within[computed[v]] for v, w in zip(loop.rows, body.invars[loop.first_row :]) if v in computed}
     made = Jaxpr(
         [],
         [*consts, *[w for _, w in held], *carry, *[w for _, w in kept]],
@@ -131,24 +118,13 @@ def _computing(loop: _Loop, part: Jaxpr, saved: list[Var], outer: list, is_row: 
     )
     outer_carry = loop.eqn.invars[loop.nc : loop.first_row]
     return loop.eqn.replace(
-        invars=[
-            *loop.eqn.invars[: loop.nc],
-            *[v for v, _ in held],
-            *outer_carry,
-            *[v for v, _ in kept],
-        ],
-        params={
-            **loop.eqn.params,
-            "jaxpr": ClosedJaxpr(made, ()),
-            "num_consts": loop.nc + len(held),
-        },
+        invars=[*loop.eqn.invars[: loop.nc], *[v for v, _ in held], *outer_carry, *[v for v, _ in kept]],
+        params={**loop.eqn.params, "jaxpr": ClosedJaxpr(made, ()), "num_consts": loop.nc + len(held)},
     )
 
 
 def _renamed(eqn: JaxprEqn, names: dict) -> JaxprEqn:
-    return eqn.replace(
-        invars=[_read(v, names) for v in eqn.invars], outvars=[_read(v, names) for v in eqn.outvars]
-    )
+    return eqn.replace(invars=[_read(v, names) for v in eqn.invars], outvars=[_read(v, names) for v in eqn.outvars])
 
 
 def _read(v, names: dict):

@@ -35,9 +35,7 @@ def _inlined(S, e, *xs):
 def _check_results(S, e, *programs) -> None:
     """Raise if a result of an inner program has a size that is decided inside of it."""
     for closed in programs:
-        inside = [
-            v for v in closed.jaxpr.outvars if not in_types([v]).isdisjoint(defined(closed.jaxpr))
-        ]
+        inside = [v for v in closed.jaxpr.outvars if not in_types([v]).isdisjoint(defined(closed.jaxpr))]
         if inside:
             raise refuse(
                 e,
@@ -78,9 +76,7 @@ def _scan(S, e, *xs):
         return outs[:k], outs[k:]
 
     if not S.is_open(length):
-        carry, outs = scan(
-            step, carry, rows, length=length, reverse=p["reverse"], unroll=p.get("unroll", 1)
-        )
+        carry, outs = scan(step, carry, rows, length=length, reverse=p["reverse"], unroll=p.get("unroll", 1))
         return [*carry, *outs]
     count = S.value(length)
     stacks = [full(S.shape(v.aval.shape), 0, v.aval.dtype) for v in e.outvars[k:]]
@@ -104,9 +100,7 @@ def _mapped(S, e, *xs):
     size = S.bound(p["size"])
     axis = AxisData(None, size)
     outs, axes = batch(lambda *a: evaluate(S, p["jaxpr"], *a), axis, xs, p["in_axes"])
-    return [
-        to_axis(size, o, None, 0) if a is None else move_axis(o, a, 0) for o, a in zip(outs, axes)
-    ]
+    return [to_axis(size, o, None, 0) if a is None else move_axis(o, a, 0) for o, a in zip(outs, axes)]
 
 
 @rule("shard_map")

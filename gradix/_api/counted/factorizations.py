@@ -50,9 +50,7 @@ def _square(S, e, x):
 def _triangular_solve(S, e, a, b):
     shape = e.invars[1].aval.shape
     side = len(shape) - 2 if e.params["left_side"] else len(shape) - 1
-    return S.same(
-        e, [_with_identity(S, e, a, e.invars[0].aval.shape), S.filled(b, shape, (side,), 0)]
-    )
+    return S.same(e, [_with_identity(S, e, a, e.invars[0].aval.shape), S.filled(b, shape, (side,), 0)])
 
 
 @rule("lu_pivots_to_permutation")
@@ -99,14 +97,9 @@ def _svd(S, e, x):
     s, *sides = S.same(e, [S.filled(x, shape, (n - 2, n - 1), 0)])
     if sides:
         limit = full(s.aval.shape, max(x.aval.shape[n - 2 :]) * _unit(s.aval.dtype), s.aval.dtype)
-        is_zero = le(
-            s, mul(limit, broadcast_in_dim(reduce_max(s, (n - 2,)), s.aval.shape, range(n - 2)))
-        )
+        is_zero = le(s, mul(limit, broadcast_in_dim(reduce_max(s, (n - 2,)), s.aval.shape, range(n - 2))))
         u, vh = sides
-        sides = [
-            _completed(S, u, is_zero, shape[n - 2]),
-            adjoint(_completed(S, adjoint(vh), is_zero, shape[n - 1])),
-        ]
+        sides = [_completed(S, u, is_zero, shape[n - 2]), adjoint(_completed(S, adjoint(vh), is_zero, shape[n - 1]))]
     outs = [s, *sides]
     for i, v in enumerate(e.outvars):
         for axis in range(n - 2, len(v.aval.shape)):
@@ -126,11 +119,7 @@ def _completed(S, vectors, is_zero, size):
     shape = vectors.aval.shape
     n, columns = len(shape), shape[-1]
     is_zero = broadcast_in_dim(
-        pad(
-            is_zero,
-            full((), True),
-            [*[(0, 0, 0)] * (n - 2), (0, columns - is_zero.aval.shape[-1], 0)],
-        ),
+        pad(is_zero, full((), True), [*[(0, 0, 0)] * (n - 2), (0, columns - is_zero.aval.shape[-1], 0)]),
         shape,
         (*range(n - 2), n - 1),
     )
@@ -145,9 +134,7 @@ def _qr(S, e, x):
     shape, n = e.invars[0].aval.shape, len(e.invars[0].aval.shape)
     if e.params["pivoting"] and S.open(shape, (n - 2, n - 1)):
         raise refuse(
-            e,
-            "a QR factorization with pivoting of matrices whose sizes values decide",
-            "factorize without pivoting",
+            e, "a QR factorization with pivoting of matrices whose sizes values decide", "factorize without pivoting"
         )
     outs = S.same(e, [S.filled(x, shape, (n - 2, n - 1), 0)])
     for i, v in enumerate(e.outvars):

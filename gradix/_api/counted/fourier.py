@@ -93,9 +93,7 @@ def _whole_spectrum(S, half, n):
     window = (1, *rows.aval.shape[1:])
     rows = gather(rows, expand_axis(at, 1), numbers, window, mode=GatherScatterMode.CLIP)
     whole = move_axis(rows, 0, last)
-    is_given, is_there = [
-        broadcast_in_dim(flags, whole.aval.shape, (last,)) for flags in (is_given, is_there)
-    ]
+    is_given, is_there = [broadcast_in_dim(flags, whole.aval.shape, (last,)) for flags in (is_given, is_there)]
     return choose(is_there, whole * 0, choose(is_given, conj(whole), whole))
 
 

@@ -12,13 +12,7 @@ from typing import Any, NamedTuple
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add_p
-from gradix._ops.basis import (
-    add_any_p,
-    broadcast_in_dim,
-    broadcast_in_dim_p,
-    reduce_sum_p,
-    transpose_p,
-)
+from gradix._ops.basis import add_any_p, broadcast_in_dim, broadcast_in_dim_p, reduce_sum_p, transpose_p
 from gradix._ops.comparison import lt_p
 from gradix._ops.convert import convert_element_type_p
 from gradix._ops.counted import prefix_p
@@ -31,9 +25,7 @@ from gradix._ops.reductions import Reduction
 from gradix._ops.select import select_n_p
 from gradix._ops.shape import squeeze_p
 
-_BY_ELEMENT = frozenset(
-    [convert_element_type_p, select_n_p, add_any_p, broadcast_in_dim_p, transpose_p, squeeze_p]
-)
+_BY_ELEMENT = frozenset([convert_element_type_p, select_n_p, add_any_p, broadcast_in_dim_p, transpose_p, squeeze_p])
 
 
 class Elements(NamedTuple):
@@ -135,11 +127,7 @@ def is_places_of(S, v) -> bool:
         if prim is prefix_p:
             made = frame.maker(e.invars[0])
             return made is not None and made.primitive is true_places_p
-        if (
-            prim is broadcast_in_dim_p
-            and e.params["broadcast_dimensions"] == (0,)
-            or prim is convert_element_type_p
-        ):
+        if prim is broadcast_in_dim_p and e.params["broadcast_dimensions"] == (0,) or prim is convert_element_type_p:
             v = e.invars[0]
         elif prim is select_n_p and _is_from_the_front(frame, e):
             v = e.invars[1]

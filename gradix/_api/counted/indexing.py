@@ -15,11 +15,7 @@ from gradix._ops.clamp import clamp
 from gradix._ops.comparison import ge, gt, le, lt
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import broadcasted_iota, full
-from gradix._ops.indexing.dynamic_slicing import (
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_update_slice,
-)
+from gradix._ops.indexing.dynamic_slicing import dynamic_slice, dynamic_slice_in_dim, dynamic_update_slice
 from gradix._ops.indexing.gather_dimension_numbers import GatherScatterMode
 from gradix._ops.indexing.slicing import pad, slice, slice_in_dim
 from gradix._ops.joining import stack
@@ -38,9 +34,7 @@ def _all_of(conditions):
 def _columns(indices) -> list:
     """The last axis of an array of indices, as a list of arrays."""
     n = indices.aval.ndim - 1
-    return [
-        squeeze(slice_in_dim(indices, j, j + 1, axis=n), (n,)) for j in range(indices.aval.shape[n])
-    ]
+    return [squeeze(slice_in_dim(indices, j, j + 1, axis=n), (n,)) for j in range(indices.aval.shape[n])]
 
 
 def _filling(dtype, fill):
@@ -69,29 +63,13 @@ def _gather(S, e, x, indices):
             outside.append(bitwise_or(lt(column, zero), gt(column, top)))
         columns[j] = clamp(zero, column, max_(top, zero))
     if columns:
-        indices = stack(
-            [convert_element_type(c, indices.aval.dtype) for c in columns], indices.aval.ndim - 1
-        )
-    if any(
-        type(n) is int and n < w for n, w in zip(x.aval.shape, S.shape(windows)) if type(w) is int
-    ):
-        x = pad(
-            x,
-            full((), 0, x.aval.dtype),
-            [(0, max(w - n, 0), 0) for n, w in zip(x.aval.shape, S.shape(windows))],
-        )
-    out = S.same(
-        e,
-        [x, indices],
-        slice_sizes=S.shape(windows),
-        indices_are_sorted=False,
-        unique_indices=False,
-    )
+        indices = stack([convert_element_type(c, indices.aval.dtype) for c in columns], indices.aval.ndim - 1)
+    if any(type(n) is int and n < w for n, w in zip(x.aval.shape, S.shape(windows)) if type(w) is int):
+        x = pad(x, full((), 0, x.aval.dtype), [(0, max(w - n, 0), 0) for n, w in zip(x.aval.shape, S.shape(windows))])
+    out = S.same(e, [x, indices], slice_sizes=S.shape(windows), indices_are_sorted=False, unique_indices=False)
     for o in outside:
         axes = [d for d in range(out.aval.ndim) if d not in numbers.offset_dims]
-        fill = full(
-            out.aval.shape, _filling(out.aval.dtype, e.params["fill_value"]), out.aval.dtype
-        )
+        fill = full(out.aval.shape, _filling(out.aval.dtype, e.params["fill_value"]), out.aval.dtype)
         out = select(broadcast_in_dim(o, out.aval.shape, axes), fill, out)
     return out
 
@@ -99,11 +77,7 @@ def _gather(S, e, x, indices):
 @rule("scatter", "scatter-add", "scatter-mul", "scatter-min", "scatter-max", "scatter-sub",
       "scatter_add", "scatter_mul", "scatter_min", "scatter_max", "scatter_sub")  # fmt: skip
 def _scatter(S, e, x, indices, updates):
-    shape, numbers, new = (
-        e.invars[0].aval.shape,
-        e.params["dimension_numbers"],
-        e.invars[2].aval.shape,
-    )
+    shape, numbers, new = (e.invars[0].aval.shape, e.params["dimension_numbers"], e.invars[2].aval.shape)
     found = selected_rows(S, e)
     if found is not None:
         combine = e.primitive.combine
@@ -116,14 +90,10 @@ def _scatter(S, e, x, indices, updates):
     if S.open(new, numbers.update_window_dims):
         # a window of a size that values decide must span its axis, where what is past it is arbitrary
         inside = [
-            d
-            for d in range(len(shape))
-            if d not in (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+            d for d in range(len(shape)) if d not in (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
         ]
         for axis, d in zip(inside, numbers.update_window_dims):
-            if S.is_open(new[d]) and (
-                new[d] is not shape[axis] or axis in numbers.scatter_dims_to_operand_dims
-            ):
+            if S.is_open(new[d]) and (new[d] is not shape[axis] or axis in numbers.scatter_dims_to_operand_dims):
                 raise refuse(
                     e,
                     f"{e.primitive.name} writes windows of size {new[d]} into an axis of size {shape[axis]}",
@@ -196,11 +166,7 @@ def _dynamic_update_slice(S, e, x, update, *starts):
 
 def _scatter_window(S, e, x, indices, update):
     """The scatter of a single window, some sizes of which are decided by values."""
-    shape, numbers, new = (
-        e.invars[0].aval.shape,
-        e.params["dimension_numbers"],
-        e.invars[2].aval.shape,
-    )
+    shape, numbers, new = (e.invars[0].aval.shape, e.params["dimension_numbers"], e.invars[2].aval.shape)
     update = expand_dims(update, numbers.inserted_window_dims)
     rest = iter(new)
     sizes = [1 if i in numbers.inserted_window_dims else next(rest) for i in range(len(shape))]
@@ -213,9 +179,7 @@ def _scatter_window(S, e, x, indices, update):
         inside.append(ge(start, full((), 0, INDEX)))
         inside.append(le(start, convert_element_type(S.value(n) - S.value(m), INDEX)))
     wide = pad(x, full((), 0, x.aval.dtype), [(0, b, 0) for b in update.aval.shape])
-    starts = [
-        max_(min_(s, full((), n, INDEX)), full((), 0, INDEX)) for s, n in zip(starts, x.aval.shape)
-    ]
+    starts = [max_(min_(s, full((), n, INDEX)), full((), 0, INDEX)) for s, n in zip(starts, x.aval.shape)]
     now = dynamic_slice(wide, starts, update.aval.shape)
     combine = e.primitive.combine
     value = update if combine is None else bind(combine, [now, update], {})

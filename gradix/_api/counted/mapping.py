@@ -24,9 +24,7 @@ def rows_opened(tree):
     leaves, structure = tree_flatten(tree, _is_ragged)
     if not any(map(_is_ragged, leaves)):
         return tree
-    return structure.unflatten(
-        [x.as_row() if type(x) is Ragged and not x.counts.ndim else x for x in leaves]
-    )
+    return structure.unflatten([x.as_row() if type(x) is Ragged and not x.counts.ndim else x for x in leaves])
 
 
 def batch_whole(flat, axis, leaves, axes) -> tuple:

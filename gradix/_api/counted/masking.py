@@ -315,9 +315,7 @@ def masked(closed: ClosedJaxpr) -> ClosedJaxpr:
         return closed
     found = closed.memo.get("masked")
     if found is None:
-        jaxpr, consts = stage(
-            lambda *xs: evaluate(Sizes(), closed, *xs), closed.in_avals, closed.jaxpr.debug_info
-        )
+        jaxpr, consts = stage(lambda *xs: evaluate(Sizes(), closed, *xs), closed.in_avals, closed.jaxpr.debug_info)
         found = closed.memo["masked"] = simplify(ClosedJaxpr(jaxpr, consts))
     return found
 

@@ -86,9 +86,7 @@ class Ragged:
             )
         longest = max([a.shape[0] for a in arrays], default=0)
         if bound is not None and longest > bound:
-            raise ValueError(
-                f"Ragged.of: bound={bound} is less than the length of the longest row, {longest}."
-            )
+            raise ValueError(f"Ragged.of: bound={bound} is less than the length of the longest row, {longest}.")
         if dtype is None:
             dtype = np.result_type(*full) if full else np.float32
         shape = len(arrays), longest if bound is None else bound, *shapes.pop()
@@ -116,23 +114,13 @@ class Ragged:
             Ragged([[5, 6], [], [7]], dtype=int32)
         """
         values, at = np.asarray(values), np.asarray(offsets)
-        if (
-            at.ndim != 1
-            or not at.size
-            or (np.diff(at) < 0).any()
-            or at[0] < 0
-            or at[-1] > len(values)
-        ):
+        if at.ndim != 1 or not at.size or (np.diff(at) < 0).any() or at[0] < 0 or at[-1] > len(values):
             raise ValueError(
                 f"Ragged.from_offsets: offsets must not decrease and lie between 0 and the {len(values)} values, got "
                 f"{at.tolist()}."
             )
         rows = [values[a:b] for a, b in zip(at[:-1], at[1:])]
-        return (
-            cls.of(rows, bound=bound, dtype=values.dtype)
-            if rows
-            else cls.of([values[:0]], bound=bound)
-        )
+        return cls.of(rows, bound=bound, dtype=values.dtype) if rows else cls.of([values[:0]], bound=bound)
 
     # -- as a sequence of rows ---------------------------------------------------------------------
 
@@ -146,8 +134,7 @@ class Ragged:
         if not isinstance(i, Tracer):
             i = range(len(self))[i]
         return Ragged(
-            dynamic_index_in_dim(self.buffer, i, 0, False),
-            dynamic_index_in_dim(self.counts, i, 0, False),
+            dynamic_index_in_dim(self.buffer, i, 0, False), dynamic_index_in_dim(self.counts, i, 0, False)
         ).as_row()
 
     def __iter__(self) -> Iterator:
@@ -255,9 +242,7 @@ class Ragged:
 
 def _share(r: Ragged) -> Share:
     """A derivative is taken in the elements; the gradient has rows of the same lengths."""
-    return Share(
-        [r.buffer], lambda parts: Ragged(parts[0], r.counts), lambda cts: Ragged(cts[0], r.counts)
-    )
+    return Share([r.buffer], lambda parts: Ragged(parts[0], r.counts), lambda cts: Ragged(cts[0], r.counts))
 
 
 values[Ragged] = Value(lambda r: r, _share, is_tree=True)

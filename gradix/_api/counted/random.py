@@ -19,9 +19,7 @@ def _drawn(S, e, *xs):
             f"random numbers of shape {shape}: their places depend on a size that values decide",
             "draw for the greatest size and take the first ones, with that size as the first axis",
         )
-    if (
-        e.params.get("impl", "fry") != "fry"
-    ):  # other generators' numbers depend on how many there are
+    if e.params.get("impl", "fry") != "fry":  # other generators' numbers depend on how many there are
         raise refuse(
             e,
             f"random numbers of the generator {e.params['impl']!r}, of a number that values decide",

@@ -86,10 +86,7 @@ def _sort(S, e, *xs):
     if not S.open(shape, (axis,)):
         return S.same(e, xs)
     # A stable sort leaves elements equal to the fill before it.
-    xs = [
-        S.filled(x, shape, (axis,), last_of(x.aval.dtype)) if i < keys else x
-        for i, x in enumerate(xs)
-    ]
+    xs = [S.filled(x, shape, (axis,), last_of(x.aval.dtype)) if i < keys else x for i, x in enumerate(xs)]
     return S.same(e, xs, is_stable=True)
 
 

@@ -165,10 +165,7 @@ def _differs(dims: tuple, own: list) -> bool:
     """Whether a size is decided inside of a program, or by values and not the same in all."""
     return any(
         type(d) is SymbolicDim
-        and (
-            not counts_in(d).isdisjoint(o)
-            or (is_count(d) and any(d is not other for other in dims))
-        )
+        and (not counts_in(d).isdisjoint(o) or (is_count(d) and any(d is not other for other in dims)))
         for d, o in zip(dims, own)
     )
 

@@ -36,9 +36,7 @@ def _same(S, e, *xs):
 def moved_down(x, by, axis: int):
     """A buffer whose element i is the element i + `by`; `by` is at most the size of the axis."""
     if type(by) is int:
-        return fitted(
-            slice_in_dim(x, min(by, x.aval.shape[axis]), None, axis=axis), axis, x.aval.shape[axis]
-        )
+        return fitted(slice_in_dim(x, min(by, x.aval.shape[axis]), None, axis=axis), axis, x.aval.shape[axis])
     n = x.aval.shape[axis]
     wide = fitted(x, axis, 2 * n)
     return dynamic_slice_in_dim(wide, by, n, axis)
@@ -118,11 +116,7 @@ def _pad(S, e, x, value):
     for axis, (low, high, inner) in enumerate(config):
         size = S.bound(shape[axis])
         if not (S.is_open(ins[axis]) or S.is_open(low) or S.is_open(high)):
-            x = pad(
-                x,
-                value,
-                [(low, high, inner) if i == axis else (0, 0, 0) for i in range(x.aval.ndim)],
-            )
+            x = pad(x, value, [(low, high, inner) if i == axis else (0, 0, 0) for i in range(x.aval.ndim)])
             continue
         n = x.aval.shape[axis]
         spread = n + max(n - 1, 0) * inner
@@ -155,11 +149,7 @@ def _reshape(S, e, x):
     for d in reversed(ins):
         n = max_(convert_element_type(S.value(d), INDEX), full((), 1, INDEX))
         limit = max(S.bound(d) - 1, 0)
-        places.append(
-            clamp(
-                full((), 0, INDEX), rem(at, broadcast_in_dim(n, bounds, ())), full((), limit, INDEX)
-            )
-        )
+        places.append(clamp(full((), 0, INDEX), rem(at, broadcast_in_dim(n, bounds, ())), full((), limit, INDEX)))
         at = div(at, broadcast_in_dim(n, bounds, ()))
     return taken(x, places[::-1], bounds)
 
@@ -170,9 +160,7 @@ def _keeps_prefix(S, ins, outs) -> bool:
     if one == other:
         return True
     # only the first axis has a size that values decide, so that its elements are the first ones
-    return all(len(S.open(s)) == 1 and S.is_open(s[0]) for s in (one, other) if s) and bool(
-        one and other
-    )
+    return all(len(S.open(s)) == 1 and S.is_open(s[0]) for s in (one, other) if s) and bool(one and other)
 
 
 def taken(x, places, shape):
@@ -185,9 +173,7 @@ def taken(x, places, shape):
     if flat is None or not step:
         return full(shape, 0, x.aval.dtype) if not step else reshape(whole, shape)
     count = prod(shape)
-    numbers = GatherDimensionNumbers(
-        offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,)
-    )
+    numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
     out = gather(whole, reshape(flat, (count, 1)), numbers, (1,), mode=GatherScatterMode.CLIP)
     return reshape(out, shape)
 

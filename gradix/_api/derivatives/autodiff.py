@@ -8,14 +8,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from gradix._api.arguments import (
-    argument_names,
-    as_numbers,
-    check_callable,
-    leaf_names,
-    name_of,
-    named_as,
-)
+from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of, named_as
 from gradix._api.boundary import Flat, arrays, has_holders, opened, positional, values
 from gradix._api.derivatives.linear_maps import (
     Pullback,
@@ -138,16 +131,9 @@ def _both(
         check_scalar("grad", flat.out_tree, outs, holomorphic)
         (y,) = outs
         one, rest = full_like_one(y.aval), [None] * (len(program.outs) - 1)
-        cts = iter(
-            program.apply([one])[:1]
-            if is_slope(program, leaves)
-            else program.transpose([one, *rest])
-        )
+        cts = iter(program.apply([one])[:1] if is_slope(program, leaves) else program.transpose([one, *rest]))
         grads = iter(
-            [
-                finished(None, x.aval) if not a or (ct := next(cts)) is None else ct
-                for x, a in zip(leaves, active)
-            ]
+            [finished(None, x.aval) if not a or (ct := next(cts)) is None else ct for x, a in zip(leaves, active)]
         )
         parts = [tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees]
         gradient = parts[0] if single else tuple(parts)
@@ -213,10 +199,7 @@ def grad(
 
 @overload
 def jvp(
-    fun: Callable[..., T],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: Literal[False] = False,
+    fun: Callable[..., T], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False
 ) -> tuple[T, Any]: ...
 
 
@@ -336,16 +319,10 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
         if (values and any_values(primals)) or any(isinstance(x, Ref) for x in leaves):
             mixed = Parted(primals, range(len(primals)), share_but_of_refs)
             out, pull_carried, *aux = vjp(mixed.function(fun), *mixed.args, has_aux=has_aux)  # type: ignore[call-overload]
-            return (
-                out,
-                lambda ct: tuple([mixed.spread(n, g) for n, g in enumerate(pull_carried(ct))]),
-                *aux,
-            )
+            return (out, lambda ct: tuple([mixed.spread(n, g) for n, g in enumerate(pull_carried(ct))]), *aux)
         leaves = arrays("vjp", leaves, tree, "primals")
         flat = Flat(fun, name_of(fun), positional(tree).unflatten, has_aux)
-        ys, program = _linearize(
-            flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
-        )
+        ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
         if has_aux:
             ys, aux = flat.split_aux(ys)
         pull = Pullback(
@@ -370,9 +347,7 @@ def linearize(
 
 
 @overload
-def linearize(
-    fun: Callable, *primals: Any, has_aux: Literal[True]
-) -> tuple[Any, Callable[..., Any], Any]: ...
+def linearize(fun: Callable, *primals: Any, has_aux: Literal[True]) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
@@ -402,16 +377,12 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
         leaves, tree = opened(primals)
         leaves = arrays("linearize", leaves, tree, "primals")
         flat = Flat(fun, name_of(fun), positional(tree).unflatten, has_aux)
-        ys, program = _linearize(
-            flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
-        )
+        ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
         if has_aux:
             ys, aux = flat.split_aux(ys)
         spread = spread_inputs(program, leaves)
 
-        push = Pushforward(
-            spread, tree, flat.out_tree, [x.aval for x in leaves], [y.aval for y in ys]
-        )
+        push = Pushforward(spread, tree, flat.out_tree, [x.aval for x in leaves], [y.aval for y in ys])
         out = flat.out_tree.unflatten(ys)
         return (out, push, aux) if has_aux else (out, push)
     except Exception as error:
@@ -458,8 +429,7 @@ def _integer_transpose(program, tree, out_tree) -> Callable:
         leaves, got = opened(ct)
         if got != out_tree:
             raise ValueError(
-                f"linear_transpose: the cotangent must have the structure of the output, {out_tree}, "
-                f"got {got}."
+                f"linear_transpose: the cotangent must have the structure of the output, {out_tree}, got {got}."
             )
         given = zip(arrays("linear_transpose", leaves, got, "cotangent"), program.out_avals)
         cts = program.transpose([convert_element_type(c, a.dtype) for c, a in given])
@@ -512,8 +482,7 @@ def differentiated(name, fun, args, kwargs, numbers, has_aux=False):
             )
         if n % count in places:
             raise ValueError(
-                f"argnums={numbers} name the argument {n % count} of {name_of(fun)} twice; name each "
-                "once."
+                f"argnums={numbers} name the argument {n % count} of {name_of(fun)} twice; name each once."
             )
         places.append(n % count)
     leaves, trees = [], []
@@ -572,9 +541,7 @@ def check_scalar(name, out_tree, outs, holomorphic):
         )
     if holomorphic:
         if aval.dtype not in dtypes.COMPLEX:
-            raise TypeError(
-                f"grad with holomorphic=True requires outputs with complex dtype, but got {aval}."
-            )
+            raise TypeError(f"grad with holomorphic=True requires outputs with complex dtype, but got {aval}.")
     elif aval.dtype in dtypes.COMPLEX:
         raise TypeError(
             f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "

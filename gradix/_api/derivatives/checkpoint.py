@@ -117,9 +117,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
         Array(1., dtype=float32, weak_type=True)
     """
     leaves, tree = opened(x)
-    return tree.unflatten(
-        [bind(name_p, (a,), {"name": name}) for a in arrays("checkpoint_name", leaves, tree, "x")]
-    )
+    return tree.unflatten([bind(name_p, (a,), {"name": name}) for a in arrays("checkpoint_name", leaves, tree, "x")])
 
 
 def everything_saveable(prim, *_, **params) -> bool:
@@ -162,13 +160,9 @@ def _named(names, inside, prim, *_, **params) -> bool:
     return prim is name_p and (params["name"] in names) is inside
 
 
-def save_from_both_policies(
-    policy_1: Callable[..., bool], policy_2: Callable[..., bool]
-) -> Callable[..., bool]:
+def save_from_both_policies(policy_1: Callable[..., bool], policy_2: Callable[..., bool]) -> Callable[..., bool]:
     """Keep the values that at least one of the policies keeps."""
-    return lambda prim, *args, **params: (
-        policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
-    )
+    return lambda prim, *args, **params: policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., bool]:

@@ -8,14 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gradix._api.arguments import (
-    argument_names,
-    check_callable,
-    found_by_name,
-    name_of,
-    signature,
-    stand_in,
-)
+from gradix._api.arguments import argument_names, check_callable, found_by_name, name_of, signature, stand_in
 from gradix._api.boundary import Arguments, Flat, arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
@@ -30,12 +23,7 @@ _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
 class CustomDerivative:
     """The base class of custom_jvp and custom_vjp: resolves arguments, and wraps the function."""
 
-    def __init__(
-        self,
-        fun: Callable,
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: Sequence[str] = (),
-    ):
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         check_callable(type(self).__name__, fun)
         stand_in(self, fun)
         self.fun = fun
@@ -153,9 +141,7 @@ class Found(dict):
 def is_array_like(x) -> bool:
     if isinstance(x, Ref):  # a ref raises its own error when it is used as an array
         return False
-    return isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(
-        x, "__jax_array__"
-    )
+    return isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(x, "__jax_array__")
 
 
 def add_trees(x, y):

@@ -6,18 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from gradix._api.arguments import (
-    Names,
-    name_of,
-)
+from gradix._api.arguments import Names, name_of
 from gradix._api.boundary import arrays, positional
-from gradix._api.derivatives.custom_derivatives import (
-    CustomDerivative,
-    Found,
-    Given,
-    add_trees,
-    zeros_like_tree,
-)
+from gradix._api.derivatives.custom_derivatives import CustomDerivative, Found, Given, add_trees, zeros_like_tree
 from gradix._api.derivatives.symbolic_zeros import SymbolicZero
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import tree_flatten as flatten
@@ -51,10 +42,7 @@ class custom_jvp(CustomDerivative, Generic[T]):
     """
 
     def __init__(
-        self,
-        fun: Callable[..., T],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: Sequence[str] = (),
+        self, fun: Callable[..., T], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
@@ -114,15 +102,8 @@ class custom_jvp(CustomDerivative, Generic[T]):
         jvp, name, k = self.jvp, self._name, len(static.places)
 
         def rule(primals, tangents):
-            tangents = [
-                SymbolicZero.from_primal_value(p) if t is None else t
-                for p, t in zip(primals, tangents)
-            ]
-            pair = jvp(
-                *static.filled(primals[:k]),
-                args.filled(primals[k:]),
-                args.filled(tangents[k:], lambda x: None),
-            )
+            tangents = [SymbolicZero.from_primal_value(p) if t is None else t for p, t in zip(primals, tangents)]
+            pair = jvp(*static.filled(primals[:k]), args.filled(primals[k:]), args.filled(tangents[k:], lambda x: None))
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or "

@@ -6,18 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from gradix._api.arguments import (
-    Names,
-    check_callable,
-    name_of,
-)
+from gradix._api.arguments import Names, check_callable, name_of
 from gradix._api.boundary import arrays, positional
-from gradix._api.derivatives.custom_derivatives import (
-    CustomDerivative,
-    Found,
-    Given,
-    is_array_like,
-)
+from gradix._api.derivatives.custom_derivatives import CustomDerivative, Found, Given, is_array_like
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
 from gradix._base.config import state as options
 from gradix._base.tracebacks import boundary, filter_frames
@@ -51,23 +42,14 @@ class custom_vjp(CustomDerivative, Generic[T]):
     """
 
     def __init__(
-        self,
-        fun: Callable[..., T],
-        nondiff_argnums: Sequence[int] = (),
-        nondiff_argnames: Sequence[str] = (),
+        self, fun: Callable[..., T], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
         self.symbolic_zeros = False
 
-    def defvjp(
-        self,
-        fwd: Callable,
-        bwd: Callable,
-        symbolic_zeros: bool = False,
-        optimize_remat: bool = False,
-    ) -> None:
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Set the rule.
 
         With `symbolic_zeros`, each leaf of the arguments of `fwd` is a `CustomVJPPrimal`, which
@@ -107,11 +89,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
             values = leaves[k:]
             if perturbed is not None:
                 values = [CustomVJPPrimal(x, p) for x, p in zip(values, perturbed[k:])]
-            given = list(
-                args.filled(
-                    values, None if perturbed is None else lambda x: CustomVJPPrimal(x, False)
-                )
-            )
+            given = list(args.filled(values, None if perturbed is None else lambda x: CustomVJPPrimal(x, False)))
             for n, a in zip(numbers, static.filled(leaves[:k])):
                 given.insert(n, a)
             pair = fwd(*given)

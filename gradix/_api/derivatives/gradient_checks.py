@@ -65,9 +65,7 @@ def check_grads(
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     unknown = [m for m in modes if m not in _MODES]
     if unknown or not modes:
-        raise ValueError(
-            f'check_grads: modes are "fwd" and "rev", got {", ".join(map(repr, unknown)) or "none"}.'
-        )
+        raise ValueError(f'check_grads: modes are "fwd" and "rev", got {", ".join(map(repr, unknown)) or "none"}.')
     _check(f, tuple(args), order, modes, atol, rtol, eps=eps, path="")
 
 
@@ -77,29 +75,11 @@ def _check(f, args, order: int, modes, atol, rtol, *, eps, path: str) -> None:
     if "fwd" in modes:
         where = f"{path}forward mode"
         check_jvp(f, partial(jvp, f), args, atol, rtol, eps, where)
-        _check(
-            partial(_pushed, f, args),
-            _inexact(args)[0],
-            order - 1,
-            modes,
-            atol,
-            rtol,
-            eps=eps,
-            path=f"{where} of ",
-        )
+        _check(partial(_pushed, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps=eps, path=f"{where} of ")
     if "rev" in modes:
         where = f"{path}reverse mode"
         check_vjp(f, partial(vjp, f), args, atol, rtol, eps, where)
-        _check(
-            partial(_pulled, f, args),
-            _inexact(args)[0],
-            order - 1,
-            modes,
-            atol,
-            rtol,
-            eps=eps,
-            path=f"{where} of ",
-        )
+        _check(partial(_pulled, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps=eps, path=f"{where} of ")
 
 
 @boundary
@@ -194,11 +174,7 @@ class _Point:
 
     def _finer(self) -> list:
         """Smaller steps that still move the arguments: else a wrong derivative of 0 would agree."""
-        sizes = [
-            np.max(np.abs(_wide(np.asarray(x))), initial=1.0)
-            for x in self.leaves
-            if is_differentiable(x.aval)
-        ]
+        sizes = [np.max(np.abs(_wide(np.asarray(x))), initial=1.0) for x in self.leaves if is_differentiable(x.aval)]
         least = _VISIBLE * _ROUNDINGS[self.size] * max(sizes, default=1.0)
         return [self.eps * f for f in _FINER if self.eps * f >= least]
 
@@ -213,9 +189,7 @@ class _Point:
 
         def at(step):
             moved = [
-                x
-                if t.dtype == dtypes.float0
-                else as_array((np.asarray(x) + step * t).astype(x.aval.dtype))
+                x if t.dtype == dtypes.float0 else as_array((np.asarray(x) + step * t).astype(x.aval.dtype))
                 for x, t in zip(self.leaves, direction)
             ]
             return flatten(self.f(*self.tree.unflatten(moved)))
@@ -302,14 +276,7 @@ def _tree_like(tree, leaves):
 def _inner(xs, ys):
     """The real pairing Re Σ x·y, in which reverse mode is the adjoint of forward mode."""
     pairs = [(np.asarray(x), np.asarray(y)) for x, y in zip(xs, ys)]
-    return sum(
-        [
-            np.real(np.sum(_wide(x) * _wide(y)))
-            for x, y in pairs
-            if dtypes.float0 not in (x.dtype, y.dtype)
-        ],
-        0.0,
-    )
+    return sum([np.real(np.sum(_wide(x) * _wide(y))) for x, y in pairs if dtypes.float0 not in (x.dtype, y.dtype)], 0.0)
 
 
 def _inexact(args) -> tuple[tuple, Callable]:

@@ -73,8 +73,7 @@ def hessian(
         return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size)
     if has_aux or holomorphic:
         raise ValueError(
-            "hessian: sparsity goes with real functions without auxiliary data; leave out has_aux and "
-            "holomorphic."
+            "hessian: sparsity goes with real functions without auxiliary data; leave out has_aux and holomorphic."
         )
     check_callable("hessian", fun)
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
@@ -120,9 +119,7 @@ def _given(sparsity, n: int) -> np.ndarray | None:
     """The pattern that the user gave; None if it has to be found."""
     if isinstance(sparsity, str):
         if sparsity != "auto":
-            raise ValueError(
-                f'hessian: sparsity must be "auto", a matrix of booleans or None, got {sparsity!r}.'
-            )
+            raise ValueError(f'hessian: sparsity must be "auto", a matrix of booleans or None, got {sparsity!r}.')
         return None
     pattern = np.asarray(sparsity)
     if pattern.dtype != bool or pattern.shape != (n, n):
@@ -143,10 +140,7 @@ def _blocks(product: ClosedJaxpr, leaves, pattern: np.ndarray, chunk) -> list[li
     ends = np.cumsum([0, *sizes])
     parts = [slice(a, b) for a, b in zip(ends, ends[1:])]
     if not count:
-        return [
-            [zeros(make_aval((*x.aval.shape, *y.aval.shape), x.aval.dtype)) for y in leaves]
-            for x in leaves
-        ]
+        return [[zeros(make_aval((*x.aval.shape, *y.aval.shape), x.aval.dtype)) for y in leaves] for x in leaves]
     seeds = colour == np.arange(count)[:, None]
     directions = [
         ArrayImpl(
@@ -168,10 +162,7 @@ def _blocks(product: ClosedJaxpr, leaves, pattern: np.ndarray, chunk) -> list[li
         for o, a, n in zip(outs, axes, sizes)
     ]
     return [
-        [
-            _block(r, colour[q], pattern[p, q], (*x.aval.shape, *y.aval.shape))
-            for q, y in zip(parts, leaves)
-        ]
+        [_block(r, colour[q], pattern[p, q], (*x.aval.shape, *y.aval.shape)) for q, y in zip(parts, leaves)]
         for r, p, x in zip(rows, parts, leaves)
     ]
 

@@ -65,9 +65,7 @@ def _flat(name: str, function: Callable, tree) -> Flat:
 def _check_same(name: str, what: str, got_tree, got, tree, avals) -> None:
     by_tree = got_tree != tree and len(got) == len(avals)
     kind = TypeError if by_tree or name == "custom_root" else ValueError
-    if got_tree != tree or not same_types(
-        [a.strip_weak_type() for a in got], [a.strip_weak_type() for a in avals]
-    ):
+    if got_tree != tree or not same_types([a.strip_weak_type() for a in got], [a.strip_weak_type() for a in avals]):
         raise kind(
             f"{name}: the output of {what} must have the structure, shapes and dtypes of the vector it is "
             f"given: expected {tree} with {[str(a) for a in avals]}, got {got_tree} with "
@@ -121,9 +119,7 @@ def custom_root(
     def solution(*args):
         cs, guess = args[:n], args[n:]
         answer = solve(
-            lambda x: tree.unflatten(
-                eval_closed(closed, *cs, *[as_array(v) for v in flatten(x)[0]])
-            ),
+            lambda x: tree.unflatten(eval_closed(closed, *cs, *[as_array(v) for v in flatten(x)[0]])),
             tree.unflatten(guess),
         )
         return _solution("custom_root", answer, has_aux, tree, avals, aux)
@@ -132,9 +128,7 @@ def custom_root(
         cs, root, y = args[:n], args[n : n + k], args[n + k :]
 
         def g(x):
-            _, got = _jvp(
-                lambda *v: eval_closed(closed, *cs, *v), root, [as_array(t) for t in flatten(x)[0]]
-            )
+            _, got = _jvp(lambda *v: eval_closed(closed, *cs, *v), root, [as_array(t) for t in flatten(x)[0]])
             return tree.unflatten([instantiate(t, r.aval) for t, r in zip(got, root)])
 
         return _solution("custom_root", tangent_solve(g, tree.unflatten(y)), False, tree, avals, {})
@@ -159,9 +153,7 @@ def custom_root(
         moved = eval_closed(tangent_solver, *primals[m : m + len(t_consts)], *cs, *root, *y)
         return outs, [*moved, *[None] * (len(outs) - k)]
 
-    outs = call_custom_jvp(
-        run, rule, [*consts, *s_consts, *t_consts, *leaves], "custom_root", no_debug
-    )
+    outs = call_custom_jvp(run, rule, [*consts, *s_consts, *t_consts, *leaves], "custom_root", no_debug)
     root = tree.unflatten(outs[:k])
     return (root, aux["tree"].unflatten(outs[k:])) if has_aux else root
 
@@ -233,10 +225,7 @@ def custom_linear_solve(
 
         def flat(*args):
             cs, given = args[:n], args[n:]
-            answer = user(
-                lambda x: tree.unflatten(eval_closed(program, *cs, *flatten(x)[0])),
-                tree.unflatten(given),
-            )
+            answer = user(lambda x: tree.unflatten(eval_closed(program, *cs, *flatten(x)[0])), tree.unflatten(given))
             return _solution("custom_linear_solve", answer, has_aux, tree, avals, seen)
 
         closed, own = stage_open(flat, [*const_avals, *avals])

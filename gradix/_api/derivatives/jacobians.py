@@ -17,15 +17,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.trace import is_staging
 from gradix._ops.arithmetic import add
-from gradix._ops.basis import (
-    full_like_one,
-    instantiate,
-    is_differentiable,
-    move_axis,
-    tangent_aval,
-    to_axis,
-    zeros,
-)
+from gradix._ops.basis import full_like_one, instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
 from gradix._ops.creation import broadcasted_iota
@@ -87,10 +79,7 @@ def jacfwd(
                 kept["primals"] = ys[:n]
             if has_aux and "aux" not in kept:
                 kept["aux"] = flat.split_aux(ys)[1]
-            return [
-                instantiate(t, y.aval) if is_differentiable(y.aval) else None
-                for y, t in zip(ys[:n], ts)
-            ]
+            return [instantiate(t, y.aval) if is_differentiable(y.aval) else None for y, t in zip(ys[:n], ts)]
 
         columns = _mapped_over_basis(push, [x.aval for x in leaves], False, chunk)
         ys = kept["primals"]
@@ -140,9 +129,7 @@ def jacrev(
         flat, leaves, trees = differentiated("jacrev", fun, args, kwargs, numbers, has_aux)
         for x in leaves:
             _check_reverse_input(x.aval, holomorphic, allow_int)
-        ys, program = linearize(
-            flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
-        )
+        ys, program = linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
         if has_aux:
             ys, aux = flat.split_aux(ys)
         for y in ys:
@@ -151,10 +138,7 @@ def jacrev(
         active = [x.aval for x in leaves if is_differentiable(x.aval)]
 
         def pull(*cts):
-            return [
-                zeros(a) if c is None else c
-                for c, a in zip(program.transpose([*cts, *extra]), active)
-            ]
+            return [zeros(a) if c is None else c for c, a in zip(program.transpose([*cts, *extra]), active)]
 
         rows = _mapped_over_basis(pull, [y.aval for y in ys], True, chunk)
         blocks = _reverse_blocks(rows, ys, leaves)
@@ -186,9 +170,7 @@ def _mapped_over_basis(function, avals, front: bool, chunk: int | None) -> list:
         present[:] = [o is not None for o in outs]
         return [o for o in outs if o is not None]
 
-    outs, axes = batch_in_chunks(
-        given, AxisData(None, size), basis, [0] * len(basis), chunk, peel=True
-    )
+    outs, axes = batch_in_chunks(given, AxisData(None, size), basis, [0] * len(basis), chunk, peel=True)
     placed = iter([_placed(o, a, size, front) for o, a in zip(outs, axes)])
     return [next(placed) if p else None for p in present]
 
@@ -207,9 +189,7 @@ def _basis(avals) -> list:
         # in a program the vectors are computed, so that it holds no large constant
         if is_staging():
             rows, columns = [broadcasted_iota(np.int32, (size, a.size), axis) for axis in (0, 1)]
-            eye = convert(
-                eq(rows, add(columns, np.int32(at)) if at else columns), dtype, a.weak_type
-            )
+            eye = convert(eq(rows, add(columns, np.int32(at)) if at else columns), dtype, a.weak_type)
             out.append(reshape(eye, shape))
         else:
             eye = np.zeros((size, a.size), dtype)
@@ -278,9 +258,7 @@ def _check_forward_input(aval, holomorphic: bool) -> None:
 
 def _check_forward_output(aval, holomorphic: bool) -> None:
     if holomorphic and aval.dtype not in dtypes.COMPLEX:
-        raise TypeError(
-            f"jacfwd with holomorphic=True requires outputs with complex dtype, but got {aval}."
-        )
+        raise TypeError(f"jacfwd with holomorphic=True requires outputs with complex dtype, but got {aval}.")
 
 
 def _check_reverse_input(aval, holomorphic: bool, allow_int: bool) -> None:
@@ -301,16 +279,10 @@ def _check_reverse_input(aval, holomorphic: bool, allow_int: bool) -> None:
 def _check_reverse_output(aval, holomorphic: bool) -> None:
     if holomorphic:
         if aval.dtype not in dtypes.COMPLEX:
-            raise TypeError(
-                f"jacrev with holomorphic=True requires outputs with complex dtype, but got {aval}."
-            )
+            raise TypeError(f"jacrev with holomorphic=True requires outputs with complex dtype, but got {aval}.")
     elif aval.dtype not in dtypes.FLOAT:
         what = "complex outputs" if aval.dtype in dtypes.COMPLEX else "integer outputs"
-        hint = (
-            " For holomorphic differentiation, pass holomorphic=True."
-            if aval.dtype in dtypes.COMPLEX
-            else ""
-        )
+        hint = " For holomorphic differentiation, pass holomorphic=True." if aval.dtype in dtypes.COMPLEX else ""
         raise TypeError(
             "jacrev requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but "
             f"got {aval}.{hint} For differentiation of non-holomorphic functions involving {what}, use vjp "

@@ -31,9 +31,7 @@ from gradix._ops.markers import name_p
 from gradix._ops.select import select_n_p
 from gradix._transforms.staging import eval_closed
 
-_LINEAR = frozenset(
-    [add_p, sub_p, neg_p, add_any_p, real_p, imag_p, convert_element_type_p, name_p]
-)
+_LINEAR = frozenset([add_p, sub_p, neg_p, add_any_p, real_p, imag_p, convert_element_type_p, name_p])
 _BILINEAR = frozenset([mul_p, dot_general_p, conv_general_dilated_p])
 
 
@@ -137,21 +135,12 @@ class JetTrace(Interpreter):
         result = []
         for y, t in zip(outs, ts):
             slopes = [] if t is None else self.terms(t)
-            result.append(
-                [
-                    self.terms(y)[0],
-                    *[_scaled(c, k) for k, c in enumerate(_padded(slopes, order - 1), 1)],
-                ]
-            )
+            result.append([self.terms(y)[0], *[_scaled(c, k) for k, c in enumerate(_padded(slopes, order - 1), 1)]])
         return result
 
     def cut(self, x, order: int):
         """A series to this degree."""
-        return (
-            self.wrap(x.terms[: order + 1], x.root)
-            if type(x) is JetTracer and x._trace is self
-            else x
-        )
+        return self.wrap(x.terms[: order + 1], x.root) if type(x) is JetTracer and x._trace is self else x
 
     def derivative(self, x, order: int):
         """The series of x′(s), or None if it is zero."""
@@ -272,23 +261,14 @@ def jet(fun: Callable, primals: Any, series: Any, factorial_scaled: bool = True,
     check_callable("jet", fun)
     for what, x in (("primals", primals), ("series", series)):
         if not isinstance(x, (tuple, list)):
-            raise TypeError(
-                f"jet: {what} must be a tuple or list with an entry per argument, got {type(x).__name__}."
-            )
+            raise TypeError(f"jet: {what} must be a tuple or list with an entry per argument, got {type(x).__name__}.")
     leaves, tree = flatten(tuple(primals))
     leaves = arrays("jet", leaves, tree, "primals")
     terms = _checked_series(primals, series, leaves)
-    scale = (
-        [math.factorial(k) if factorial_scaled else 1 for k in range(1, len(terms[0]) + 1)]
-        if terms
-        else []
-    )
+    scale = [math.factorial(k) if factorial_scaled else 1 for k in range(1, len(terms[0]) + 1)] if terms else []
     flat = Flat(fun, name_of(fun), positional(tree).unflatten)
     ys, outs = taylor(flat, leaves, [[_scaled(c, n) for c, n in zip(ts, scale)] for ts in terms])
-    full = [
-        [zeros(y.aval) if c is None else _times(c, n) for c, n in zip(ts, scale)]
-        for y, ts in zip(ys, outs)
-    ]
+    full = [[zeros(y.aval) if c is None else _times(c, n) for c, n in zip(ts, scale)] for y, ts in zip(ys, outs)]
     return flat.out_tree.unflatten(ys), flat.out_tree.unflatten(full)
 
 
@@ -296,21 +276,16 @@ def _checked_series(primals, series, leaves) -> list:
     """Per leaf of the primals the list of its terms."""
     if len(primals) != len(series):
         raise ValueError(
-            f"jet: series has {len(series)} entries for {len(primals)} primals; give a list of terms "
-            "each."
+            f"jet: series has {len(series)} entries for {len(primals)} primals; give a list of terms each."
         )
     for i, terms in enumerate(series):
         if not isinstance(terms, (tuple, list, ZeroSeries)):
             raise TypeError(
-                f"jet: series[{i}] must be a list of terms, got {type(terms).__name__}; wrap one term as "
-                "[t]."
+                f"jet: series[{i}] must be a list of terms, got {type(terms).__name__}; wrap one term as [t]."
             )
     lengths = [len(terms) for terms in series if not isinstance(terms, ZeroSeries)]
     if len(set(lengths)) > 1:
-        raise ValueError(
-            f"jet terms have inconsistent lengths for different arguments: {lengths}. Fill up with "
-            "zeros."
-        )
+        raise ValueError(f"jet terms have inconsistent lengths for different arguments: {lengths}. Fill up with zeros.")
     order = max(lengths, default=0)
     given, out = iter(leaves), []
     for i, (primal, terms) in enumerate(zip(primals, series)):
@@ -337,7 +312,5 @@ def _checked_series(primals, series, leaves) -> list:
 
 def _term(c, aval, i: int, k: int):
     if c.aval.shape != aval.shape:
-        raise ValueError(
-            f"jet: series[{i}][{k}] has shape {c.aval.shape}, its primal {aval.shape}."
-        )
+        raise ValueError(f"jet: series[{i}][{k}] has shape {c.aval.shape}, its primal {aval.shape}.")
     return c if c.aval.dtype == aval.dtype else convert_element_type(c, aval.dtype)

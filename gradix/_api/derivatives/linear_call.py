@@ -17,9 +17,7 @@ from gradix._transforms.staging import stage_closed
 
 
 @boundary
-def linear_call(
-    fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any
-) -> Any:
+def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any) -> Any:
     """`fun(residual_args, linear_args)`, whose transpose is `fun_transpose`.
 
     Neither function may use traced values other than its arguments.

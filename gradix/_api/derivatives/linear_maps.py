@@ -6,13 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from gradix._api.derivatives.cotangent_places import (
-    DidntWant,
-    DontWant,
-    GradRef,
-    GradValue,
-    NotNeeded,
-)
+from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes
@@ -99,11 +93,7 @@ class Spread:
     __slots__ = ("program", "active", "outs")
 
     def __init__(self, program, leaves):
-        self.program, self.active, self.outs = (
-            program,
-            [is_differentiable(x.aval) for x in leaves],
-            program.outs,
-        )
+        self.program, self.active, self.outs = (program, [is_differentiable(x.aval) for x in leaves], program.outs)
 
     def transpose(self, cts):
         given = iter(self.program.transpose(cts))
@@ -130,16 +120,7 @@ class Pullback:
         [5.0, 2.0]
     """
 
-    __slots__ = (
-        "program",
-        "in_tree",
-        "out_tree",
-        "in_avals",
-        "out_avals",
-        "source",
-        "args",
-        "_args_res",
-    )
+    __slots__ = ("program", "in_tree", "out_tree", "in_avals", "out_avals", "source", "args", "_args_res")
 
     def __init__(self, program, in_tree, out_tree, in_avals, out_avals, source=None, *, args=()):
         self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
@@ -168,10 +149,7 @@ class Pullback:
         """For each input the array that was passed if it is a residual, else `NotNeeded()`."""
         if self._args_res is None:
             kept = {id(r) for r in base(self.program).residuals()}
-            self._args_res = [
-                x if id(x) in kept else NotNeeded()
-                for x in self.args or [None] * len(self.in_avals)
-            ]
+            self._args_res = [x if id(x) in kept else NotNeeded() for x in self.args or [None] * len(self.in_avals)]
         return self._args_res
 
     @property
@@ -185,8 +163,7 @@ class Pullback:
         """The linear program from tangents to tangents; its constants are the residuals."""
         linear = base(self.program)
         return stage(
-            lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)],
-            linear.in_avals,
+            lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)], linear.in_avals
         )[0]
 
     @property
@@ -208,11 +185,7 @@ class Pullback:
         if not new:
             return self.program
         program = base(self.program).with_residuals(new)
-        return (
-            Spread(program, [Linear(a) for a in self.in_avals])
-            if isinstance(self.program, Spread)
-            else program
-        )
+        return Spread(program, [Linear(a) for a in self.in_avals]) if isinstance(self.program, Spread) else program
 
     def with_refs(self, *places):
         """A pullback that adds cotangents to refs.
@@ -231,13 +204,9 @@ class Pullback:
             >>> total
             Ref(13., dtype=float32)
         """
-        leaves, tree = flatten(
-            places, lambda x: x is None or isinstance(x, (Ref, GradValue, DontWant))
-        )
+        leaves, tree = flatten(places, lambda x: x is None or isinstance(x, (Ref, GradValue, DontWant)))
         leaves = [DontWant() if type(x) is object else x for x in leaves]
-        if tree != self.in_tree or not all(
-            isinstance(x, (Ref, GradValue, DontWant)) for x in leaves
-        ):
+        if tree != self.in_tree or not all(isinstance(x, (Ref, GradValue, DontWant)) for x in leaves):
             raise TypeError(
                 "with_refs takes, per argument, a Ref, gradix.ad.GradValue() or gradix.ad.DontWant(), in "
                 f"its tree {self.in_tree}; got {places!r}."
@@ -275,10 +244,7 @@ class Pushforward(Pullback):
                 f"{self.in_tree}."
             )
         try:
-            ts = [
-                tangent_of("the linearized function", a, t, i)
-                for i, (a, t) in enumerate(zip(self.in_avals, ts))
-            ]
+            ts = [tangent_of("the linearized function", a, t, i) for i, (a, t) in enumerate(zip(self.in_avals, ts))]
         except TypeError as e:
             raise ValueError(str(e)) from None
         outs = self.program.apply(ts)
@@ -312,9 +278,7 @@ class _Shape:
         old = self.pullback
         if isinstance(old.program, Spread):
             program = Spread(program, [Linear(a) for a in old.in_avals])
-        return type(old)(
-            program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values))
-        )
+        return type(old)(program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values)))
 
 
 def _flatten(pullback: Pullback) -> tuple[list, _Shape]:

@@ -54,9 +54,7 @@ class Parted:
         def of_parts(*args, **kwargs):
             given = list(args)
             for p, tree in self.trees.items():
-                given[p] = tree.unflatten(
-                    [x if s is None else s.inside(x) for x, s in zip(args[p], self.shares[p])]
-                )
+                given[p] = tree.unflatten([x if s is None else s.inside(x) for x, s in zip(args[p], self.shares[p])])
             return fun(*given, **kwargs)
 
         return of_parts
@@ -64,9 +62,7 @@ class Parted:
     def spread(self, number: int, gradients: list) -> Any:
         """The gradient in the tree of argument `number`."""
         p = number % len(self.args)
-        return self.trees[p].unflatten(
-            [g if s is None else s.gradient(g) for g, s in zip(gradients, self.shares[p])]
-        )
+        return self.trees[p].unflatten([g if s is None else s.gradient(g) for g, s in zip(gradients, self.shares[p])])
 
 
 def share_of_value(x: Any) -> Share | None:
@@ -114,6 +110,5 @@ def refuse_values(name: str, args: Any, but_holders: bool = False) -> None:
         found = [x for x in found if not has_holders(tree_flatten(values[type(x)].node(x))[0])]
     if found:
         raise NotImplementedError(
-            f"{name} does not differentiate with respect to values above arrays; grad, "
-            "value_and_grad and vjp do."
+            f"{name} does not differentiate with respect to values above arrays; grad, value_and_grad and vjp do."
         )

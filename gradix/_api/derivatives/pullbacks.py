@@ -9,9 +9,7 @@ from gradix._api.derivatives.autodiff import vjp
 from gradix._api.jit.jit import jit
 
 
-def fwd_and_bwd(
-    fun: Callable, argnums: int | tuple, has_aux: bool = False, jitted: bool = True
-) -> tuple:
+def fwd_and_bwd(fun: Callable, argnums: int | tuple, has_aux: bool = False, jitted: bool = True) -> tuple:
     """A forward function that also returns residuals, and the backward function that takes them.
 
     Args:

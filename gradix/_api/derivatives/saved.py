@@ -37,25 +37,15 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple]:
     jaxpr = cut.known.jaxpr
     makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     names = dict(zip(jaxpr.invars[len(consts) :], _argument_names(f, args, kwargs)))
-    found = dict.fromkeys(
-        [v for v in cut.residuals(jaxpr.invars, jaxpr.outvars) if type(v) is not Literal]
-    )
+    found = dict.fromkeys([v for v in cut.residuals(jaxpr.invars, jaxpr.outvars) if type(v) is not Literal])
     return [(v.aval, _origin(v, makers, names)) for v in found]
 
 
 def _argument_names(f, args, kwargs) -> list[str]:
     sig = signature(f)
-    names = (
-        [p.name for p in sig.parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
-        if sig is not None
-        else []
-    )
+    names = [p.name for p in sig.parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD] if sig is not None else []
     names += [f"args[{i}]" for i in range(len(names), len(args))]
-    return [
-        leaf
-        for name, x in [*zip(names, args), *sorted(kwargs.items())]
-        for leaf in leaf_names(name, x)
-    ]
+    return [leaf for name, x in [*zip(names, args), *sorted(kwargs.items())] for leaf in leaf_names(name, x)]
 
 
 def _origin(v, makers, names) -> str:

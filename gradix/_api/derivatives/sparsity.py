@@ -52,9 +52,7 @@ def _walk(closed: ClosedJaxpr, env: dict, known: dict) -> list:
     `known` holds the values of variables that do not depend on the inputs.
     """
     jaxpr = closed.jaxpr
-    known.update(
-        [(v, c.host) for v, c in zip(jaxpr.constvars, closed.consts) if type(c) is ArrayImpl]
-    )
+    known.update([(v, c.host) for v, c in zip(jaxpr.constvars, closed.consts) if type(c) is ArrayImpl])
     for eqn in jaxpr.eqns:
         values = [v.val.host if type(v) is Literal else known.get(v) for v in eqn.invars]
         ins = [None if type(v) is Literal else env.get(v) for v in eqn.invars]
@@ -92,10 +90,7 @@ def _through(eqn, ins, values) -> list:
         return [_accumulated(ins[0], params["axis"], params["reverse"])]
     if prim is dot_general_p and (ins[0] is None) is not (ins[1] is None):
         return [_contracted(eqn, ins)]
-    if any(
-        b is None and x is None and v.aval.dtype not in INEXACT
-        for v, b, x in zip(eqn.invars, ins, values)
-    ):
+    if any(b is None and x is None and v.aval.dtype not in INEXACT for v, b, x in zip(eqn.invars, ins, values)):
         # the places are known only when the program runs
         return _mixed(eqn, ins)
     if prim is scatter_add_p:
@@ -148,15 +143,12 @@ def _scattered(eqn, ins, values):
         table[1:] = operand.reshape(size, last)
     if updates is not None:
         numbers = ArrayImpl(
-            np.arange(1, size + 1, dtype=np.int32).reshape(out.shape),
-            make_aval(out.shape, np.dtype(np.int32)),
+            np.arange(1, size + 1, dtype=np.int32).reshape(out.shape), make_aval(out.shape, np.dtype(np.int32))
         )
         aval = make_aval(eqn.invars[2].aval.shape, np.dtype(np.int32))
         indices = ArrayImpl(np.asarray(values[1]), eqn.invars[1].aval)
         with outside():
-            places = scatter_add_p.transpose(
-                numbers, Linear(numbers.aval), indices, Linear(aval), **eqn.params
-            )[2].host
+            places = scatter_add_p.transpose(numbers, Linear(numbers.aval), indices, Linear(aval), **eqn.params)[2].host
         np.bitwise_or.at(table, places.reshape(-1), updates.reshape(-1, last))
     return table[1:].reshape(*out.shape, last)
 
@@ -169,8 +161,7 @@ def _contracted(eqn, ins):
     axes, along = tuple(contract[mine]), tuple(batch[mine])
     free = [i for i in range(bits.ndim - 1) if i not in axes and i not in along]
     bits = np.bitwise_or.reduce(
-        bits.transpose(*along, *free, *axes, bits.ndim - 1),
-        axis=tuple(range(len(along) + len(free), bits.ndim - 1)),
+        bits.transpose(*along, *free, *axes, bits.ndim - 1), axis=tuple(range(len(along) + len(free), bits.ndim - 1))
     )
     n_other = other.ndim - len(axes) - len(along)
     shape = [1] * n_other
@@ -181,9 +172,7 @@ def _contracted(eqn, ins):
 
 def _mixed(eqn, ins) -> list:
     """Every element of every result depends on all that any operand does."""
-    whole = _union(
-        [np.bitwise_or.reduce(b.reshape(-1, b.shape[-1]), axis=0) for b in ins if b is not None]
-    )
+    whole = _union([np.bitwise_or.reduce(b.reshape(-1, b.shape[-1]), axis=0) for b in ins if b is not None])
     return [np.broadcast_to(whole, (*v.aval.shape, whole.size)) for v in eqn.outvars]
 
 

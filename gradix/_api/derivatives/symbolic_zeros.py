@@ -79,9 +79,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         {'a': Array(0., dtype=float32, weak_type=True)}
     """
     leaves, treedef = flatten(val)
-    return treedef.unflatten(
-        [_zero(SymbolicZero.from_primal_value(x), symbolic_zeros) for x in leaves]
-    )
+    return treedef.unflatten([_zero(SymbolicZero.from_primal_value(x), symbolic_zeros) for x in leaves])
 
 
 def _zero(zero: SymbolicZero, symbolic: bool):

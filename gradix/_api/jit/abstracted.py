@@ -37,9 +37,7 @@ def check_form(axes: Any) -> None:
         if isinstance(part, dict):
             for axis, name in part.items():
                 if not isinstance(name, Hashable) or name is None:
-                    raise TypeError(
-                        f"{_FORM}; got the name {name!r} of type {type(name).__name__} for axis {axis}."
-                    )
+                    raise TypeError(f"{_FORM}; got the name {name!r} of type {type(name).__name__} for axis {axis}.")
 
 
 def check_sizes(axes: Any, args: tuple, function: str) -> None:

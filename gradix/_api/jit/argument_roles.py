@@ -86,10 +86,7 @@ class ArgumentRoles:
             names.append(p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None)
         nums = self.static_positions(count)
         places = [(names[i] if i < len(names) and names[i] else i, i) for i in nums]
-        plan = (
-            sorted(places, key=lambda item: str(item[0])),
-            [i for i in range(count) if i not in nums],
-        )
+        plan = (sorted(places, key=lambda item: str(item[0])), [i for i in range(count) if i not in nums])
         self._plans[count] = plan
         return plan
 
@@ -118,16 +115,9 @@ class ArgumentRoles:
         """The numbers of the leaves of the dynamic arguments that are donated."""
         if not self.donate_numbers and not self.donate_names:
             return ()
-        numbers, static = (
-            positions(self.donate_numbers, len(args)),
-            self.static_positions(len(args)),
-        )
+        numbers, static = (positions(self.donate_numbers, len(args)), self.static_positions(len(args)))
         parts = [(i in numbers, a) for i, a in enumerate(args) if i not in static]
-        parts += [
-            (k in self.donate_names, kwargs[k])
-            for k in sorted(kwargs)
-            if k not in self.static_names
-        ]
+        parts += [(k in self.donate_names, kwargs[k]) for k in sorted(kwargs) if k not in self.static_names]
         out: list[int] = []
         at = 0
         for donated, part in parts:

@@ -125,8 +125,7 @@ def check_held(args, donated, traced) -> None:
             leaf = _leaf(i, traced)
             name = names[leaf] if leaf < len(names) else f"number {leaf}"
             lines.append(
-                f"  {x.aval.str_short()} of argument {name}: a NumPy view of it is in use, and its values "
-                "must stay"
+                f"  {x.aval.str_short()} of argument {name}: a NumPy view of it is in use, and its values must stay"
             )
     if lines:
         advice = f"  instead: keep np.array(x), a copy, in place of the view, or pass x.copy() to {traced.name}."

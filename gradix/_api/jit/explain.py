@@ -34,17 +34,10 @@ class Explanation:
 
     def __str__(self) -> str:
         counts = collections.Counter([(e.kind, e.function) for e in self.events])
-        lines = [
-            f"{what}: {self.count(kind)} in {self.seconds(kind):.3f} s"
-            for kind, what in _KINDS.items()
-        ]
+        lines = [f"{what}: {self.count(kind)} in {self.seconds(kind):.3f} s" for kind, what in _KINDS.items()]
         lines.append(f"calls that found their program: {sum(self.hits.values())}")
         for name in dict.fromkeys([*[e.function for e in self.events], *self.hits]):
-            shown = [
-                f"{counts[kind, name]} {what}"
-                for kind, what in _KINDS.items()
-                if counts[kind, name]
-            ]
+            shown = [f"{counts[kind, name]} {what}" for kind, what in _KINDS.items() if counts[kind, name]]
             shown += [f"{self.hits[name]} hits"] if name in self.hits else []
             lines.append(f"  {name}: {', '.join(shown)}")
         return "\n".join(lines)

@@ -65,9 +65,7 @@ class _Writer:
             self.unless(f"type({var}) is dict and len({var}) == {len(value)}")
             for key in sorted(value):
                 self.take(self.let(f"{var}[{self._constant(key)}]"), value[key])
-        elif (
-            kind is tuple or kind is list or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
-        ):
+        elif kind is tuple or kind is list or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
             self.unless(f"type({var}) is {self.name(kind)} and len({var}) == {len(value)}")
             for i, part in enumerate(value):
                 self.take(self.let(f"{var}[{i}]"), part)
@@ -107,11 +105,7 @@ class _Writer:
         if kind is int:
             return f"r{value}"
         if kind is dict:
-            return (
-                "{"
-                + ", ".join([f"{self._constant(k)}: {self.build(v)}" for k, v in value.items()])
-                + "}"
-            )
+            return "{" + ", ".join([f"{self._constant(k)}: {self.build(v)}" for k, v in value.items()]) + "}"
         if kind is list:
             return "[" + ", ".join([self.build(v) for v in value]) + "]"
         if kind is tuple:
@@ -127,9 +121,7 @@ def is_long(program) -> bool:
     return pace is not None and pace.is_long
 
 
-def write_call(
-    traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]
-) -> Callable | None:
+def write_call(traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]) -> Callable | None:
     """Generate a function `call(args, kwargs)` for arguments of the signature of these.
 
     Args:
@@ -173,9 +165,7 @@ def _dynamic(args, kwargs, is_static):
 def _write_arguments(w: _Writer, args, kwargs, is_static) -> None:
     w.lines.append(f"if {f'len(kwargs) != {len(kwargs)}' if kwargs else 'kwargs'}: return MISS")
     names = [f"a{i}" for i in range(len(args))]
-    w.lines.append(
-        "".join([f"{name}, " for name in names]) + "= args" if args else "if args: return MISS"
-    )
+    w.lines.append("".join([f"{name}, " for name in names]) + "= args" if args else "if args: return MISS")
     for i, (name, value) in enumerate(zip(names, args)):
         (w.static if is_static(i) else w.take)(name, value)
     for key in sorted(kwargs):
@@ -213,17 +203,13 @@ def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
     return [w.name(c) for c in program.consts] + [inputs[i] for i in used]
 
 
-def _write_copies(
-    w: _Writer, traced: Traced, copied: list[tuple[int, str, Any]], inputs: list[str]
-) -> None:
+def _write_copies(w: _Writer, traced: Traced, copied: list[tuple[int, str, Any]], inputs: list[str]) -> None:
     """Write lines that copy NumPy arrays and numbers to memory that one call at a time uses."""
     assert traced.program is not None
     avals = [traced.avals[i - len(traced.consts)] for i, _, _ in copied]
     if sum([a.size * a.dtype.itemsize for a in avals]) > _BYTES_LIMIT:
         raise _Unsuited
-    make = xla.staging(
-        avals, [type(value) in _NUMBERS for _, _, value in copied], traced.program.executable.device
-    )
+    make = xla.staging(avals, [type(value) in _NUMBERS for _, _, value in copied], traced.program.executable.device)
     if make is None or not traced.program.out_avals:
         raise _Unsuited
     w.memory = pool = w.name([])
@@ -267,9 +253,7 @@ def _write_results(w: _Writer, traced: Traced) -> None:
     assert traced.program is not None
     avals = traced.program.out_avals
     for i, aval in enumerate(avals):
-        w.lines.append(
-            f"r{i} = new(ArrayImpl); r{i}.aval = {w.name(aval)}; r{i}._host = None; r{i}._buffer = o{i}"
-        )
+        w.lines.append(f"r{i} = new(ArrayImpl); r{i}.aval = {w.name(aval)}; r{i}._host = None; r{i}._buffer = o{i}")
     numbers = traced.out_tree.unflatten(list(range(len(avals))))
     try:
         w.lines.append(f"return {w.build(numbers)}")

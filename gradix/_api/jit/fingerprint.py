@@ -120,41 +120,26 @@ class Walk:
 
     def _container(self, x, kind: type):
         """The content of built-in containers, and of subclasses that keep the built-in hash."""
-        if isinstance(x, (tuple, frozenset)) and kind.__hash__ in (
-            tuple.__hash__,
-            frozenset.__hash__,
-        ):
-            parts = map(
-                self.of, tuple.__iter__(x) if isinstance(x, tuple) else frozenset.__iter__(x)
-            )
-            return (tuple(parts) if isinstance(x, tuple) else frozenset(parts)), self._attributes(
-                x, kind
-            )
+        if isinstance(x, (tuple, frozenset)) and kind.__hash__ in (tuple.__hash__, frozenset.__hash__):
+            parts = map(self.of, tuple.__iter__(x) if isinstance(x, tuple) else frozenset.__iter__(x))
+            return (tuple(parts) if isinstance(x, tuple) else frozenset(parts)), self._attributes(x, kind)
         if kind.__hash__ is not None:
             return None
         if isinstance(x, list):
             return tuple([self.of(v) for v in list.__iter__(x)]), self._attributes(x, kind)
         if isinstance(x, dict):
-            return tuple([(self.of(k), self.of(v)) for k, v in dict.items(x)]), self._attributes(
-                x, kind
-            )
+            return tuple([(self.of(k), self.of(v)) for k, v in dict.items(x)]), self._attributes(x, kind)
         if isinstance(x, set):
             return frozenset([self.of(v) for v in set.__iter__(x)]), self._attributes(x, kind)
         if isinstance(x, collections.deque):
-            return tuple([self.of(v) for v in collections.deque.__iter__(x)]), self._attributes(
-                x, kind
-            )
+            return tuple([self.of(v) for v in collections.deque.__iter__(x)]), self._attributes(x, kind)
         return bytes(x) if kind is bytearray else None
 
     def _array(self, x: np.ndarray):
         if x.dtype.hasobject:
             return x.dtype, x.shape, tuple([self.of(v) for v in x.ravel().tolist()])
         data = x.tobytes()
-        return (
-            x.dtype,
-            x.shape,
-            hashlib.blake2b(data).digest() if len(data) >= _DIGEST_FROM else data,
-        )
+        return (x.dtype, x.shape, hashlib.blake2b(data).digest() if len(data) >= _DIGEST_FROM else data)
 
     def _object(self, x, kind: type):
         hashed = kind.__hash__
@@ -221,14 +206,8 @@ class Walk:
 
 _HEAP_TYPE = 1 << 9
 _BARE = frozenset({tuple, list, dict, set, frozenset, collections.deque, collections.OrderedDict})
-_BY_IDENTITY = frozenset(
-    {"gradix", "jaxlib", "builtins", "types", "_thread", "threading", "logging", "_io"}
-)
-_READERS = {
-    types.FunctionType: "_function",
-    functools.partial: "_partial",
-    types.MethodType: "_method",
-}
+_BY_IDENTITY = frozenset({"gradix", "jaxlib", "builtins", "types", "_thread", "threading", "logging", "_io"})
+_READERS = {types.FunctionType: "_function", functools.partial: "_partial", types.MethodType: "_method"}
 
 
 def _has_hash(x) -> bool:
@@ -255,8 +234,4 @@ def _mangled(owner: type, name: str) -> str:
 def _generated(kind: type) -> bool:
     """Whether `dataclass` generated the hash of the class from its fields."""
     code = getattr(kind.__hash__, "__code__", None)
-    return (
-        code is not None
-        and code.co_filename == "<string>"
-        and hasattr(kind, "__dataclass_fields__")
-    )
+    return code is not None and code.co_filename == "<string>" and hasattr(kind, "__dataclass_fields__")

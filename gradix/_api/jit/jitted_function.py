@@ -10,30 +10,12 @@ import types
 import weakref
 from collections.abc import Callable
 from itertools import count
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    Self,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
 from gradix._api.arguments import Names, found_by_name, name_of, stand_in
-from gradix._api.boundary import (
-    Flat,
-    around,
-    has_values,
-    results,
-    stand_in_of,
-    stand_ins,
-    values,
-    with_nodes,
-)
+from gradix._api.boundary import Flat, around, has_values, results, stand_in_of, stand_ins, values, with_nodes
 from gradix._api.jit import (
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
     stages,
@@ -147,11 +129,7 @@ class JitFunction(Generic[P, Result]):
         options.check_forms()
         self._shardings, self._checks = options.shardings(), options.checks()
         self._budget = options.budget()
-        self._symbolic = (
-            None
-            if options.symbolic is None
-            else _symbolic.SymbolicSizes(options.symbolic, self._name)
-        )
+        self._symbolic = None if options.symbolic is None else _symbolic.SymbolicSizes(options.symbolic, self._name)
         self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
         # traces that are good while captured values above arrays keep their states
         self._with_values: BoundedCache[tuple, Any] = BoundedCache(64)
@@ -159,12 +137,7 @@ class JitFunction(Generic[P, Result]):
         self._tracing: dict[tuple, tuple[threading.Event, int]] = {}  # being traced, and by whom
         self._calls, self._log = count(), TraceLog(fun)
         self._owner = Owner(
-            self._name,
-            options.keep_unused,
-            options.compiler_options,
-            options.donate_strict,
-            self._log,
-            options.inline,
+            self._name, options.keep_unused, options.compiler_options, options.donate_strict, self._log, options.inline
         )
         # generated code for the most frequent signatures
         self._fast: tuple[Callable, ...] = ()
@@ -229,10 +202,7 @@ class JitFunction(Generic[P, Result]):
             given, named = self._opened(args, kwargs)
             return self(*given, **named)
         given = leaves
-        leaves = [
-            x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs)
-            for i, x in enumerate(leaves)
-        ]
+        leaves = [x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
         traced = self._traced(leaves, tree, static, args, kwargs)
         result = traced.call_any(leaves)
         # a trace may depend on named axes in scope, which quick calls do not look at
@@ -261,13 +231,7 @@ class JitFunction(Generic[P, Result]):
         return True
 
     def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
-        key = (
-            _options.context,
-            tree,
-            *[x.aval for x in leaves],
-            *static,
-            *(_bound_axes() if state.axes else ()),
-        )
+        key = (_options.context, tree, *[x.aval for x in leaves], *static, *(_bound_axes() if state.axes else ()))
         try:
             found = self._cache.get(key)
         except Exception as e:
@@ -304,11 +268,7 @@ class JitFunction(Generic[P, Result]):
         if _have_place(leaves):
             found = self._placed(
                 self._traced(
-                    [x if isinstance(x, Ref) else WithoutPlace(x) for x in leaves],
-                    tree,
-                    static,
-                    args,
-                    kwargs,
+                    [x if isinstance(x, Ref) else WithoutPlace(x) for x in leaves], tree, static, args, kwargs
                 ),
                 leaves,
                 tree,
@@ -318,9 +278,7 @@ class JitFunction(Generic[P, Result]):
                 shared.keep(key, found)
         if found is None:
             opens = self._symbolic is not None and not _symbolic.is_open(leaves)
-            found = (self._of_open_sizes if opens else self._trace)(
-                leaves, tree, static, args, kwargs
-            )
+            found = (self._of_open_sizes if opens else self._trace)(leaves, tree, static, args, kwargs)
             found = self._placed(found, leaves, tree)
             if found.refs is not None and found.refs.captures_values():
                 self._with_values.keep(key, found)
@@ -331,10 +289,7 @@ class JitFunction(Generic[P, Result]):
                 if has_objects:
                     # The trace may have changed an object, such as one that counts calls. Its new
                     # content finds this trace as well.
-                    self._cache.keep(
-                        (*key[: 2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()),
-                        found,
-                    )
+                    self._cache.keep((*key[: 2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()), found)
         return found
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
@@ -366,9 +321,7 @@ class JitFunction(Generic[P, Result]):
         sizes = self._symbolic.sizes(whole, leaves)
         if self._asked.specialize:
             return _specialize.Sized(whole, sizes)
-        staged = whole.staged._replace(
-            jaxpr=_instances.instantiate(whole.jaxpr, sizes), avals=[x.aval for x in leaves]
-        )
+        staged = whole.staged._replace(jaxpr=_instances.instantiate(whole.jaxpr, sizes), avals=[x.aval for x in leaves])
         return Traced(self._owner, self._finished(staged), is_quick=True)
 
     def _finished(self, staged: Staged) -> Staged:
@@ -424,14 +377,7 @@ class JitFunction(Generic[P, Result]):
             def given(operands):
                 return self._roles.join(*fill(operands), args, kwargs)
 
-        return Flat(
-            self._fun,
-            self._name,
-            given,
-            close=functools.partial(results, names),
-            is_program=True,
-            names=names,
-        )
+        return Flat(self._fun, self._name, given, close=functools.partial(results, names), is_program=True, names=names)
 
     def _tree(self, leaves, tree, names: Names, args, kwargs) -> Any:
         """The `specialize.Tree` of this signature, which follows the function's decisions."""
@@ -450,17 +396,13 @@ class JitFunction(Generic[P, Result]):
             staged = Staged(closed, [], None, debug, closed.in_avals, donated)
             if sizes is not None or not is_open:
                 staged = self._finished(staged)
-            return Traced(
-                self._owner, staged, lambda new: Placing(new, None, None), sizes is not None
-            )
+            return Traced(self._owner, staged, lambda new: Placing(new, None, None), sizes is not None)
 
         put = None
         if self._shardings is not None:
             put = self._shardings.putting(self._name, tree, avals, names.arg_names)
         limit = self._asked.max_paths
-        return _specialize.Tree(
-            function, avals, names, make, self._log, limit=limit, donated=donated, put=put
-        )
+        return _specialize.Tree(function, avals, names, make, self._log, limit=limit, donated=donated, put=put)
 
     def _leaf(self, x, index: int, args, kwargs) -> Array:
         t = type(x)

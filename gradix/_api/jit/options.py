@@ -160,9 +160,7 @@ def takes(record: Callable[P, Any]) -> Callable[[Callable], _TakesOptions[P]]:
     """
 
     def decorate(function: Callable) -> _TakesOptions[P]:
-        first = inspect.Parameter(
-            "fun", inspect.Parameter.POSITIONAL_ONLY, default=None, annotation="Callable | None"
-        )
+        first = inspect.Parameter("fun", inspect.Parameter.POSITIONAL_ONLY, default=None, annotation="Callable | None")
         fields = list(inspect.signature(record).parameters.values())
         function.__signature__ = inspect.Signature([first, *fields])  # type: ignore[attr-defined]
         if function.__doc__ and record.__doc__:

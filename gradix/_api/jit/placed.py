@@ -67,19 +67,14 @@ class Shardings:
                 f"{len(args)} positional arguments of {name}."
             )
         given = flatten_axes("jit in_shardings", in_tree, (self.ins, None))
-        return [
-            _fitting("arguments", n, a, s)
-            for n, a, s in zip(_padded(arg_names, len(avals)), avals, given)
-        ]
+        return [_fitting("arguments", n, a, s) for n, a, s in zip(_padded(arg_names, len(avals)), avals, given)]
 
     def of_results(self, out_tree, avals) -> list[Sharding | None]:
         """A sharding for each leaf of the results."""
         if self.outs is None:
             return [None] * len(avals)
         given = flatten_axes("jit out_shardings", out_tree, self.outs)
-        own = [
-            _fitting("outputs", f"result[{i}]", a, s) for i, (a, s) in enumerate(zip(avals, given))
-        ]
+        own = [_fitting("outputs", f"result[{i}]", a, s) for i, (a, s) in enumerate(zip(avals, given))]
         return own + [None] * (len(avals) - len(own))  # of checks and mutable arrays
 
     def putting(self, name: str, in_tree, avals, names) -> Callable[[list, Any], list]:
@@ -242,10 +237,7 @@ class Placing:
             if a.place is not None and a.place.is_committed
         ]
         named += [
-            (
-                f"an array of shape {c.aval.plain.str_short()} captured by {traced.name}",
-                c.aval.place.sharding,
-            )
+            (f"an array of shape {c.aval.plain.str_short()} captured by {traced.name}", c.aval.place.sharding)
             for c in traced.consts
             if type(c) is ArrayImpl and c.aval.place is not None and c.aval.place.is_committed
         ]
@@ -268,11 +260,7 @@ class Placing:
         if home is None:
             device = _options.jax_default_device
             place = next((a.place for a in avals if a.place is not None), None)
-            if (
-                place is None
-                and hasattr(device, "platform")
-                and device is not xla.local_devices()[0]
-            ):
+            if place is None and hasattr(device, "platform") and device is not xla.local_devices()[0]:
                 place = Placement(SingleDeviceSharding(device), False)
             if place is None or place.device is None:
                 return _ORDINARY
@@ -360,10 +348,7 @@ def _check_same(aval, wanted: Sharding | None) -> None:
     if wanted is None or aval.place is None or not aval.place.is_committed:
         return
     have = aval.place.sharding
-    if (
-        have.device_set == wanted.device_set
-        and parts_of(have, aval.ndim)[:2] != parts_of(wanted, aval.ndim)[:2]
-    ):
+    if have.device_set == wanted.device_set and parts_of(have, aval.ndim)[:2] != parts_of(wanted, aval.ndim)[:2]:
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
             f"{wanted},\narg sharding: {have} for arg type: {aval.plain.str_short()}. Put the argument "
@@ -373,9 +358,7 @@ def _check_same(aval, wanted: Sharding | None) -> None:
 
 def unplaced(x):
     """The array without its place, for programs on the first device."""
-    return (
-        ArrayImpl(x.host, x.aval.plain) if type(x) is ArrayImpl and x.aval.place is not None else x
-    )
+    return ArrayImpl(x.host, x.aval.plain) if type(x) is ArrayImpl and x.aval.place is not None else x
 
 
 def shardings_of(ins, outs, device, backend=None) -> Shardings | None:

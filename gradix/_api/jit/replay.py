@@ -109,11 +109,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
                 if t is ArrayImpl:
                     key += name, a.aval
                     arrays.append(a)
-                elif (
-                    t in _PLAIN
-                    or (t is tuple and _INTS.issuperset(map(type, a)))
-                    or isinstance(a, (type, np.dtype))
-                ):
+                elif t in _PLAIN or (t is tuple and _INTS.issuperset(map(type, a))) or isinstance(a, (type, np.dtype)):
                     key += name, t, a
                 elif t is float:
                     key += name, t, a or repr(a)

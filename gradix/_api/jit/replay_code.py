@@ -137,12 +137,7 @@ class Writer:
         neutral, either = _NEUTRAL[prim]
         for i in (0, 1) if either else (0,):
             number = self.known.get(inputs[1 - i])
-            if (
-                number is not None
-                and number.size == 1
-                and avals[i].shape == out.shape
-                and out.dtype.kind in "fiu"
-            ):
+            if number is not None and number.size == 1 and avals[i].shape == out.shape and out.dtype.kind in "fiu":
                 wanted = neutral(out.dtype)
                 if number == wanted and np.signbit(number) == np.signbit(wanted):
                     return inputs[i]
@@ -162,20 +157,12 @@ class Writer:
         """Write an elementwise operation; NumPy is fast where one-element operands have no axes."""
         bare = [self.bare(name) if a.size == 1 else None for name, a in zip(inputs, avals)]
         if out.size != 1 and any(a.shape == out.shape for a in avals):
-            pairs = [
-                (name, a) if b is None else (b, a.update(shape=()))
-                for name, a, b in zip(inputs, avals, bare)
-            ]
+            pairs = [(name, a) if b is None else (b, a.update(shape=())) for name, a, b in zip(inputs, avals, bare)]
             inputs, avals = [name for name, _ in pairs], [a for _, a in pairs]
         elif out.size == 1 and all(bare):
             kind = out.update(shape=())
             (number,) = self.write(
-                rule,
-                [b for b in bare if b],
-                [a.update(shape=()) for a in avals],
-                [kind],
-                False,
-                stable,
+                rule, [b for b in bare if b], [a.update(shape=()) for a in avals], [kind], False, stable
             )
             return self.reshaped(methodcaller("reshape", out.shape), number, kind, out)
         return self.write(rule, inputs, avals, [out], False, stable)[0]
@@ -187,20 +174,12 @@ class Writer:
             return self.constant(value.reshape(())) if value.shape else name
         return self.axisless.get(name)
 
-    def write(
-        self, rule, inputs: list[str], avals, outs, multiple: bool, stable: bool
-    ) -> list[str]:
+    def write(self, rule, inputs: list[str], avals, outs, multiple: bool, stable: bool) -> list[str]:
         """Write one line; `stable` says that the operands' types determine those of the results."""
         light = isinstance(rule, _LIGHT)
         names = [self.fresh() for _ in outs]
-        taken = (
-            inputs
-            if isinstance(rule, np.ufunc)
-            else [f"asarray({n})" if n in self.numbers else n for n in inputs]
-        )
-        code = (
-            f"{', '.join(names)}{',' if multiple else ''} = {self.fresh(rule)}({', '.join(taken)})"
-        )
+        taken = inputs if isinstance(rule, np.ufunc) else [f"asarray({n})" if n in self.numbers else n for n in inputs]
+        code = f"{', '.join(names)}{',' if multiple else ''} = {self.fresh(rule)}({', '.join(taken)})"
         found = _gives(rule, avals, outs[0]) if (light or stable) and not multiple else None
         if found is _NUMBER:
             self.numbers.add(names[0])
@@ -271,11 +250,7 @@ def _gives(rule, avals, out) -> str | None:
         dispatch._resume(token)
     if type(found) is np.ndarray:
         return _ARRAY if found.dtype is out.dtype and found.shape == out.shape else None
-    return (
-        _NUMBER
-        if isinstance(found, np.generic) and found.dtype is out.dtype and not out.shape
-        else None
-    )
+    return _NUMBER if isinstance(found, np.generic) and found.dtype is out.dtype and not out.shape else None
 
 
 def _host(x) -> np.ndarray:

@@ -55,9 +55,7 @@ def _advice(reasons: list[str]) -> str:
     if "static argument" in text:
         return "pass what changes from call to call as an array, not as a static argument."
     if "structure" in text or "is new" in text:
-        return (
-            "call it with arguments of the same structure, with None or zeros for what is missing."
-        )
+        return "call it with arguments of the same structure, with None or zeros for what is missing."
     if "weakly typed" in text:
         return "give Python numbers a dtype before the first call: jnp.asarray(x, jnp.float32)."
     return "call it with arrays of a few shapes and dtypes: pad to the next power of two, drop the last batch."

@@ -90,9 +90,7 @@ def shared_traces(function: Callable, options: Options) -> SharedTraces | None:
     found = _known.get(id(function))
     if found is None or found[0]() is not function:
         drop = functools.partial(_drop, id(function))
-        found = _known.keep(
-            id(function), (weakref.ref(function, drop), BoundedCache(_SIGNATURES, drop=1))
-        )
+        found = _known.keep(id(function), (weakref.ref(function, drop), BoundedCache(_SIGNATURES, drop=1)))
     return SharedTraces(function, key, found[1])
 
 

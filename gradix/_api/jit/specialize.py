@@ -67,9 +67,7 @@ class Segment:
         "reads",
     )
 
-    def __init__(
-        self, cut: Cut, traced: Traced | None, decision: tuple, above, origins: list, end=None
-    ):
+    def __init__(self, cut: Cut, traced: Traced | None, decision: tuple, above, origins: list, end=None):
         self.cut, self.traced, (self.kind, self.place) = cut, traced, decision
         self.above: tuple[Segment, Any] | None = above
         self.origins, (self.out_tree, self.writes) = origins, end or (None, ())
@@ -271,9 +269,7 @@ class Tree:
     def _record(self, given: list, values: list, script: list, sizes) -> tuple[Segment, list]:
         if script:
             segment, value = script[-1]
-            self.log.another_way(
-                f"{_ASKED[segment.kind]} asked for at {segment.place} is new: {reprlib.repr(value)}"
-            )
+            self.log.another_way(f"{_ASKED[segment.kind]} asked for at {segment.place} is new: {reprlib.repr(value)}")
         elif self.is_begun:
             self.log.another_way("called within itself, or not kept")
         self.is_begun = True
@@ -299,9 +295,7 @@ class Tree:
         assert cut.closed is not None
         closed, n = interned(cut.closed), len(cut.consts)
         later = {i for source, i in (*cut.give, cut.decision or ("", 0)) if source == "in"}
-        donated = tuple(
-            [n + k for k, i in enumerate(cut.take) if origins[i] in self.donated and i not in later]
-        )
+        donated = tuple([n + k for k, i in enumerate(cut.take) if origins[i] in self.donated and i not in later])
         key = closed, donated
         found = self.programs.get(key)
         if found is None:
@@ -367,15 +361,7 @@ class Tree:
     def paths(self) -> list[Path]:
         """The paths taken so far."""
         return [
-            Path(
-                tuple(
-                    [
-                        Decision(s.kind, str(s.place), _shown(key, s.kind))
-                        for s, key in _decisions(end)
-                    ]
-                ),
-                end.calls,
-            )
+            Path(tuple([Decision(s.kind, str(s.place), _shown(key, s.kind)) for s, key in _decisions(end)]), end.calls)
             for end in list(self.ends)
         ]
 

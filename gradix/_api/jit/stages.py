@@ -65,10 +65,7 @@ class ArgInfo:
     dtype = property(lambda self: self._aval.dtype)
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (
-            other._aval,
-            other.donated,
-        )
+        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (other._aval, other.donated)
 
     def __hash__(self) -> int:
         return hash((self._aval, self.donated))
@@ -119,9 +116,7 @@ class _Stage:
     def args_info(self):
         """An `ArgInfo` for each argument, as `(args, kwargs)`."""
         donated = set(self._traced.donated)
-        return self.in_tree.unflatten(
-            [ArgInfo(a, i in donated) for i, a in enumerate(self._traced.avals)]
-        )
+        return self.in_tree.unflatten([ArgInfo(a, i in donated) for i, a in enumerate(self._traced.avals)])
 
     @property
     def out_info(self):
@@ -160,14 +155,7 @@ class Traced(_Stage):
         if not n:
             return self._traced.jaxpr
         return ClosedJaxpr(
-            Jaxpr(
-                inner.invars[:n],
-                inner.invars[n:],
-                inner.outvars,
-                inner.eqns,
-                inner.effects,
-                inner.debug_info,
-            ),
+            Jaxpr(inner.invars[:n], inner.invars[n:], inner.outvars, inner.eqns, inner.effects, inner.debug_info),
             self._traced.consts,
         )
 
@@ -285,11 +273,7 @@ class Lowered(_Stage):
             return Compiled(traced, self.in_tree, placed, self._places)
         options = {**(traced.compiler_options or {}), **(compiler_options or {})} or None
         program = Program(
-            traced.jaxpr,
-            traced.name,
-            donated=traced.donated_inputs,
-            compiler_options=options,
-            lowered=self._module,
+            traced.jaxpr, traced.name, donated=traced.donated_inputs, compiler_options=options, lowered=self._module
         )
         return Compiled(traced, self.in_tree, program)
 
@@ -367,14 +351,10 @@ class Compiled(_Stage):
             have = x.aval if isinstance(x, Ref) else as_array(x).aval
             if have.shape != want.shape or have.dtype != want.dtype:
                 name = known[i] if i < len(known) else names[i]
-                rows.append(
-                    f"Argument '{name}' compiled with {want.str_short()} and called with {have.str_short()}"
-                )
+                rows.append(f"Argument '{name}' compiled with {want.str_short()} and called with {have.str_short()}")
         return (
             f"Argument types differ from the types for which the computation {self._traced.name} was compiled. "
-            "The mismatches are:\n"
-            + "\n".join(rows)
-            + "\nConvert the arguments, or compile for their types."
+            "The mismatches are:\n" + "\n".join(rows) + "\nConvert the arguments, or compile for their types."
         )
 
     def _repr_html_(self) -> str:
@@ -417,9 +397,7 @@ class Compiled(_Stage):
     def output_formats(self):
         """The memory layouts of the results."""
         avals = self._traced.jaxpr.out_avals
-        return self.out_tree.unflatten(
-            [Format(row_major(a.ndim), s) for a, s in zip(avals, self._shardings()[1])]
-        )
+        return self.out_tree.unflatten([Format(row_major(a.ndim), s) for a, s in zip(avals, self._shardings()[1])])
 
     def _shardings(self) -> tuple[list, list]:
         """The shardings of all arguments, and of all results."""
@@ -442,9 +420,7 @@ def _key_difference(was, now, path) -> str:
         step = getattr if hasattr(key, "name") else operator.getitem
         was, now = step(was, name), step(now, name)
     sides = (("missing", set(was) - set(now)), ("unexpected", set(now) - set(was)))
-    return ": " + ", ".join(
-        [f"{what} {', '.join(sorted(map(repr, keys)))}" for what, keys in sides if keys]
-    )
+    return ": " + ", ".join([f"{what} {', '.join(sorted(map(repr, keys)))}" for what, keys in sides if keys])
 
 
 CompilerOptions = dict[str, Any]

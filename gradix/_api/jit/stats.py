@@ -52,18 +52,13 @@ class Signature:
         self.context, self.axes, self.tree, self.names = context, tuple(axes), tree, names
         self.avals = avals
         # a static argument may change, so that its text is made now
-        self.statics = [
-            (n, key, f"{_shown(x)} of type {type(x).__name__}") for n, key, x in statics
-        ]
+        self.statics = [(n, key, f"{_shown(x)} of type {type(x).__name__}") for n, key, x in statics]
 
     def parts(self) -> dict[tuple[str, str], tuple[Any, str]]:
         """For each part by name, a key to compare and a text to show."""
         parts = {("static argument", name): (key, text) for name, key, text in self.statics}
         for name, aval in zip(self.names.arg_names, self.avals):
-            parts["argument", name] = (
-                aval,
-                str(aval).lstrip("~") + (" (weakly typed)" if aval.weak_type else ""),
-            )
+            parts["argument", name] = (aval, str(aval).lstrip("~") + (" (weakly typed)" if aval.weak_type else ""))
         parts["the structure of", "the arguments"] = self.tree, str(self.tree)
         parts["named", "axes"] = self.axes, str(self.axes)
         parts["the", "configuration"] = self.context, "as set"
@@ -134,9 +129,7 @@ class TraceLog:
         self.seconds += seconds
 
     def stats(self, calls: int, paths: Paths = NO_PATHS) -> Stats:
-        return Stats(
-            self.traces, calls, self.compiles, self.seconds, tuple(self.reasons), self.loads, paths
-        )
+        return Stats(self.traces, calls, self.compiles, self.seconds, tuple(self.reasons), self.loads, paths)
 
 
 def _difference(known: list[Signature], new: Signature) -> str:
@@ -149,11 +142,7 @@ def _difference(known: list[Signature], new: Signature) -> str:
 
 def _apart(old: dict, new: dict) -> int:
     """The number of shapes and dtypes that differ, among arguments that both signatures have."""
-    pairs = [
-        (old[place][0], key)
-        for place, (key, _) in new.items()
-        if place in old and place[0] == "argument"
-    ]
+    pairs = [(old[place][0], key) for place, (key, _) in new.items() if place in old and place[0] == "argument"]
     return sum([(a.shape != b.shape) + (a.dtype != b.dtype) for a, b in pairs if a is not b])
 
 
@@ -165,13 +154,9 @@ def _changes(old: dict, new: dict) -> list[str]:
             out.append(f"{kind} {name} is new: {text}")
         elif not _equal(old[place][0], key):
             was = old[place][1]
-            out.append(
-                f"{kind} {name}: {was} -> {text}" if was != text else f"{kind} {name} changed"
-            )
+            out.append(f"{kind} {name}: {was} -> {text}" if was != text else f"{kind} {name} changed")
     return out + [
-        f"{kind} {name} is gone: {text}"
-        for (kind, name), (_, text) in old.items()
-        if (kind, name) not in new
+        f"{kind} {name} is gone: {text}" for (kind, name), (_, text) in old.items() if (kind, name) not in new
     ]
 
 

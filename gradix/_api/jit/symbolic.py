@@ -86,8 +86,7 @@ class SymbolicSizes:
                     aval = aval.update(shape=parsing.shape(shape, self.scope, aval.shape))
                 except ValueError as e:
                     raise ValueError(
-                        f"the symbolic shape {shape!r} of {self._path(i, dynamic)} of {self.name}: "
-                        f"{e}"
+                        f"the symbolic shape {shape!r} of {self._path(i, dynamic)} of {self.name}: {e}"
                     ) from None
             out.append(Ref(x.aval.update(inner_aval=aval), None) if is_ref else Typed(aval))
         if self._stated:

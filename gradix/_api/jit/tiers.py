@@ -112,10 +112,7 @@ def _size(jaxpr: Jaxpr) -> int:
     for eqn in jaxpr.eqns:
         if eqn.primitive is jit_p:
             size += _size(eqn.params["jaxpr"].jaxpr)
-        elif (
-            eqn.primitive.host is None
-            or sum([v.aval.size for v in (*eqn.invars, *eqn.outvars)]) > _ELEMENTS
-        ):
+        elif eqn.primitive.host is None or sum([v.aval.size for v in (*eqn.invars, *eqn.outvars)]) > _ELEMENTS:
             return _EQUATIONS + 1
         size += 1
     return size

@@ -122,31 +122,21 @@ class Traced:
     refs: Refs | None
 
     def __init__(
-        self,
-        owner: Owner,
-        staged: Staged,
-        placing: Callable[[Traced], Placing] | None = None,
-        is_quick: bool = False,
+        self, owner: Owner, staged: Staged, placing: Callable[[Traced], Placing] | None = None, is_quick: bool = False
     ):
         self.owner, self.staged, self.is_quick = owner, staged, is_quick
         self.name, self.keep_unused, self.compiler_options = owner[:3]
         (self.jaxpr, self.consts, self.out_tree, self.debug, self.avals) = staged[:5]
         self.donated, self.checks, self.refs = staged[5:]
         n, refs = len(self.consts), self.refs
-        self.operands: Sequence[int | None] = (
-            range(len(self.avals)) if refs is None else refs.operands
-        )
+        self.operands: Sequence[int | None] = range(len(self.avals)) if refs is None else refs.operands
         # the value of a mutable array may be in use elsewhere
         given = self.operands if refs is None else self.operands[: refs.count]
-        self.donated_inputs = (
-            tuple([k + n for k, i in enumerate(given) if i in self.donated]) if self.donated else ()
-        )
+        self.donated_inputs = tuple([k + n for k, i in enumerate(given) if i in self.donated]) if self.donated else ()
         self.program: Program | None = None
         # the number of calls so far; frequent signatures get generated code
         self.warm = 0
-        self.unplaced: Run = (
-            self._run_donating if self.donated_inputs else tiers.around(self, self._run_bare)
-        )
+        self.unplaced: Run = self._run_donating if self.donated_inputs else tiers.around(self, self._run_bare)
         self.placing = None if placing is None else placing(self)
         self.base: Run = self.unplaced if self.placing is None else self.placing.run
         asked = _checks_asked()
@@ -247,9 +237,7 @@ class Traced:
         with self.owner.log.lock:
             if self.program is None:
                 self.program = self.make_program()
-                if self.is_bare and not (
-                    self.donated_inputs or self.consts or self.out_tree is None
-                ):
+                if self.is_bare and not (self.donated_inputs or self.consts or self.out_tree is None):
                     self.call = _caller(self.program.call, self.out_tree)
         return self.program
 

@@ -35,13 +35,7 @@ class Refs:
 
     __slots__ = ("sources", "inside", "changes", "operands", "count")
 
-    def __init__(
-        self,
-        found: list[LocalRef],
-        inside: dict[int, Ref],
-        count: int,
-        changes: list[Restructured],
-    ):
+    def __init__(self, found: list[LocalRef], inside: dict[int, Ref], count: int, changes: list[Restructured]):
         place = {id(r): i for i, r in inside.items()}
         self.sources = [Source(place.get(id(r.ref), r.ref), r.is_written) for r in found]
         self.inside, self.changes = inside, changes
@@ -57,11 +51,8 @@ class Refs:
 
     def is_stale(self) -> bool:
         """Whether such a value has arrays of other types than when the function was traced."""
-        return any(
-            isinstance(s.where, Slot) and not s.where.is_current() for s in self.sources
-        ) or any(
-            isinstance(c.source, OuterBox) and not c.source.has_state(c.before)
-            for c in self.changes
+        return any(isinstance(s.where, Slot) and not s.where.is_current() for s in self.sources) or any(
+            isinstance(c.source, OuterBox) and not c.source.has_state(c.before) for c in self.changes
         )
 
     def around(self, traced: Traced, run: Run) -> Run:
@@ -93,8 +84,7 @@ class Refs:
     def avals(self, types) -> list:
         """The types of the operands, for leaves of these types."""
         return [types[i] for i in self.operands[: self.count]] + [  # type: ignore[index]
-            types[s.where].inner_aval if isinstance(s.where, int) else s.where.read().aval
-            for s in self.sources
+            types[s.where].inner_aval if isinstance(s.where, int) else s.where.read().aval for s in self.sources
         ]
 
     def _check_distinct(self, refs: list[Ref], traced: Traced) -> None:
@@ -102,12 +92,6 @@ class Refs:
         if pair is None:
             return
         first, second = pair
-        places = sorted(
-            [self.sources[i].where for i in pair],
-            key=lambda s: s if isinstance(s, int) else 1 << 30,
-        )
-        names = [
-            f"argument {traced.debug.arg_names[s]}" if isinstance(s, int) else "captured by it"
-            for s in places
-        ]
+        places = sorted([self.sources[i].where for i in pair], key=lambda s: s if isinstance(s, int) else 1 << 30)
+        names = [f"argument {traced.debug.arg_names[s]}" if isinstance(s, int) else "captured by it" for s in places]
         raise given_twice(traced.name, refs[first], *names)

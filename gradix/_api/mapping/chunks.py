@@ -30,13 +30,9 @@ def check_chunk_size(name: str, chunk_size) -> int | None:
     try:
         size = as_index(chunk_size)
     except TypeError:
-        raise TypeError(
-            f"{name} chunk_size must be a positive int or None, got {chunk_size!r}."
-        ) from None
+        raise TypeError(f"{name} chunk_size must be a positive int or None, got {chunk_size!r}.") from None
     if size < 1:
-        raise ValueError(
-            f"{name} chunk_size must be positive, got {size}. Pass None to map over all examples at once."
-        )
+        raise ValueError(f"{name} chunk_size must be positive, got {size}. Pass None to map over all examples at once.")
     return size
 
 
@@ -50,9 +46,7 @@ def _plan(size: int, chunk: int, peel: bool) -> tuple[int, int]:
     def outside(c):
         return (size - 1) % c + 1 if peel else size % c
 
-    head, at_a_time = min(
-        [(outside(c), -c) for c in range(max(1, 3 * chunk // 4, chunk - 256), chunk + 1)]
-    )
+    head, at_a_time = min([(outside(c), -c) for c in range(max(1, 3 * chunk // 4, chunk - 256), chunk + 1)])
     return head, -at_a_time
 
 
@@ -75,13 +69,7 @@ def batch_in_chunks(
         given = list(args)
         for i, v in zip(places, values):
             given[i] = v
-        outs, got = batch(
-            function,
-            AxisData(None, values[0].shape[0] if values else chunk),
-            given,
-            axes,
-            named=True,
-        )
+        outs, got = batch(function, AxisData(None, values[0].shape[0] if values else chunk), given, axes, named=True)
         mapped[:] = [a is not None for a in got]
         return [o if a is None else move_axis(o, a, 0) for o, a in zip(outs, got)]
 
@@ -90,20 +78,13 @@ def batch_in_chunks(
     turns = (axis.size - head) // chunk
     if not turns:
         return first or [], [0 if m else None for m in mapped]
-    xs = [
-        reshape(slice_in_dim(x, head, axis.size) if head else x, (turns, chunk, *x.aval.shape[1:]))
-        for x in rows
-    ]
+    xs = [reshape(slice_in_dim(x, head, axis.size) if head else x, (turns, chunk, *x.aval.shape[1:])) for x in rows]
     avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs]
-    traced = stage_with_refs(
-        checkpoint(one, prevent_cse=False), avals, DebugInfo.of("chunk", [], "")
-    )
+    traced = stage_with_refs(checkpoint(one, prevent_cse=False), avals, DebugInfo.of("chunk", [], ""))
     refs = written(traced[2])
     body, consts = hoist(*with_refs(*traced, refs))
     body = interned(body)
-    results = give_back(
-        refs, bind_scan(body, consts, [r.read() for r in refs], xs, turns, False, unroll=1)
-    )
+    results = give_back(refs, bind_scan(body, consts, [r.read() for r in refs], xs, turns, False, unroll=1))
     outs = []
     for i, y in enumerate(results):
         if not mapped[i]:

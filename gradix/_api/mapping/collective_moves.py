@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.mapping.collectives import (
-    axis_index,
-    bind_checked,
-    groups_of,
-    map_arrays,
-    psum,
-)
+from gradix._api.mapping.collectives import axis_index, bind_checked, groups_of, map_arrays, psum
 from gradix._core.array import as_array
 from gradix._core.trace import bind, state
 from gradix._ops.basis import broadcast_in_dim, move_axis
@@ -27,10 +21,7 @@ from gradix._ops.collective_moves import (
     ppermute_p,
     reduce_scatter_p,
 )
-from gradix._ops.collectives import (
-    names_of,
-    size_of,
-)
+from gradix._ops.collectives import names_of, size_of
 from gradix._ops.comparison import eq
 from gradix._ops.creation import zeros_like_array
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim
@@ -105,13 +96,7 @@ def all_gather(
         return bind(
             prim,
             (a,),
-            {
-                "axes": names,
-                "all_gather_dimension": place,
-                "axis_size": n,
-                "tiled": tiled,
-                "axis_index_groups": groups,
-            },
+            {"axes": names, "all_gather_dimension": place, "axis_size": n, "tiled": tiled, "axis_index_groups": groups},
         )
 
     return map_arrays("all_gather", gather, x, names)
@@ -161,13 +146,7 @@ def psum_scatter(
             a = bind(
                 reduce_scatter_p,
                 (a,),
-                {
-                    **params,
-                    "axes": (name,),
-                    "axis_size": size,
-                    "tiled": False,
-                    "scatter_dimension": place,
-                },
+                {**params, "axes": (name,), "axis_size": size, "tiled": False, "scatter_dimension": place},
             )
         return a
 
@@ -222,17 +201,13 @@ def all_to_all(
 
     def deal(a, split, concat):
         if len(names) == 1:
-            return bind_checked(
-                all_to_all_p, a, {**params, "split_axis": split, "concat_axis": concat}
-            )
+            return bind_checked(all_to_all_p, a, {**params, "split_axis": split, "concat_axis": concat})
         all_to_all_p.abstract(a.aval, **params, split_axis=split, concat_axis=concat)
         shape, sizes = a.aval.shape, [size_of(name) for name in names]
         a = reshape(a, (*shape[:split], *sizes, *shape[split + 1 :]))
         for k, (name, size) in enumerate(zip(names, sizes), split):
             a = bind(
-                all_to_all_p,
-                (a,),
-                {**params, "axes": (name,), "axis_size": size, "split_axis": k, "concat_axis": k},
+                all_to_all_p, (a,), {**params, "axes": (name,), "axis_size": size, "split_axis": k, "concat_axis": k}
             )
         return move_axis(reshape(a, shape), split, concat)
 
@@ -245,9 +220,7 @@ def all_to_all(
             return deal(a, split, concat)
         shape = a.aval.shape
         if shape[split] % n:
-            raise ValueError(
-                f"all_to_all: axis {split} of size {shape[split]} does not divide into {n} equal parts."
-            )
+            raise ValueError(f"all_to_all: axis {split} of size {shape[split]} does not divide into {n} equal parts.")
         dealt = reshape(a, (*shape[:split], n, shape[split] // n, *shape[split + 1 :]))
         got = deal(dealt, split, concat)
         full = got.aval.shape
@@ -279,9 +252,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     if len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
         raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
     if any(not 0 <= i < n for i in (*sources, *targets)):
-        raise ValueError(
-            f"ppermute indices must be within [0, {n}), the size of axis {axis_name!r}; got {perm}."
-        )
+        raise ValueError(f"ppermute indices must be within [0, {n}), the size of axis {axis_name!r}; got {perm}.")
     if len(names) > 1:
         return _permuted(x, names, n, perm)
     params = {"axes": names, "perm": perm}
@@ -294,9 +265,7 @@ def _permuted(x, names, n: int, perm):
     for s, t in perm:
         source[t], has[t] = s, True
     here = axis_index(names)
-    mine, receives = (
-        dynamic_index_in_dim(as_array(table), here, keepdims=False) for table in (source, has)
-    )
+    mine, receives = (dynamic_index_in_dim(as_array(table), here, keepdims=False) for table in (source, has))
 
     def pick(a):
         got = dynamic_index_in_dim(a, mine, keepdims=False)
@@ -323,9 +292,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
         Array([2, 0, 1], dtype=int32)
     """
     if sorted(perm) != list(range(size_of(axis_name))):
-        raise ValueError(
-            f"pshuffle needs a permutation of range({size_of(axis_name)}), got {perm}."
-        )
+        raise ValueError(f"pshuffle needs a permutation of range({size_of(axis_name)}), got {perm}.")
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
@@ -351,9 +318,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     return map_arrays("pbroadcast", one, x)
 
 
-def pswapaxes(
-    x: Any, axis_name: Any, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """Swap a named axis with positional axis `axis`, of the same size.
 
     Args:

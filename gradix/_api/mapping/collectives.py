@@ -77,10 +77,7 @@ def groups_of(groups, names):
 
 
 def _reduction(name: str, collective, x, axis_name, axis_index_groups):
-    names, placed = (
-        names_of(axis_name),
-        tuple([n for n in names_of(axis_name) if isinstance(n, int)]),
-    )
+    names, placed = (names_of(axis_name), tuple([n for n in names_of(axis_name) if isinstance(n, int)]))
     names = tuple([n for n in names if not isinstance(n, int)])
     size_of(names)
     groups = groups_of(axis_index_groups, names)
@@ -98,9 +95,7 @@ def _reduction(name: str, collective, x, axis_name, axis_index_groups):
     return map_arrays(name, reduce, x, names)
 
 
-def psum(
-    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The sum over a named axis; for a Python number, its product with the size of the axis.
 
     Args:
@@ -130,9 +125,7 @@ def psum(
     return _reduction("psum", psum_p, tree.unflatten(leaves), axis_name, axis_index_groups)
 
 
-def pmean(
-    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The mean over a named axis.
 
     Args:
@@ -158,9 +151,7 @@ def pmean(
     return map_arrays("pmean", mean, total)
 
 
-def pmax(
-    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The maximum over a named axis.
 
     Args:
@@ -177,9 +168,7 @@ def pmax(
     return _reduction("pmax", pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(
-    x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None
-) -> Any:
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The minimum over a named axis.
 
     Args:

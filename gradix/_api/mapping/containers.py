@@ -36,8 +36,7 @@ def register(
 ) -> None:
     if data_type in containers:
         raise ValueError(
-            f"{data_type.__name__} is registered for vmap already: "
-            f"unregister_vmappable({data_type.__name__}) first."
+            f"{data_type.__name__} is registered for vmap already: unregister_vmappable({data_type.__name__}) first."
         )
     containers[data_type] = Container(spec_type, axis_size_type, to_elt, from_elt, make_iota)
     specs.add(spec_type)
@@ -60,9 +59,7 @@ def are_met(fun: Callable, args, kwargs, in_axes, out_axes) -> bool:
     """
     if getattr(fun, "has_open_containers", False):
         return False
-    given = flatten(
-        (args, kwargs, in_axes, out_axes), lambda x: is_container(x) or type(x) in specs
-    )[0]
+    given = flatten((args, kwargs, in_axes, out_axes), lambda x: is_container(x) or type(x) in specs)[0]
     return any(is_container(x) or type(x) in specs for x in given)
 
 
@@ -86,9 +83,7 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
             spread(x, axis)
     size = options.pop("axis_size")
     if size is None:
-        size = next(
-            (as_array(x).shape[a] for x, a in zip(arrays, places) if isinstance(a, int)), None
-        )
+        size = next((as_array(x).shape[a] for x, a in zip(arrays, places) if isinstance(a, int)), None)
     form: list = []
     axes_of_results: list = []
 
@@ -111,10 +106,7 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
         for x, axis in zip(outs, wanted):
             if is_container(x) and axis is not None:
                 containers[type(x)].from_elt(
-                    lambda size, x, axis: (found.append(x), axes_of_results.append(axis), x)[2],
-                    size,
-                    x,
-                    axis,
+                    lambda size, x, axis: (found.append(x), axes_of_results.append(axis), x)[2], size, x, axis
                 )
             elif not is_container(x):
                 found.append(x)
@@ -125,13 +117,7 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
     flat.has_open_containers = True  # type: ignore[attr-defined]
     counts = iota(as_array(0).dtype, size) if size is not None else None
     results = iter(
-        vmap(
-            flat,
-            (None if counts is None else 0, places),
-            axes_of_results,
-            axis_size=size,
-            **options,
-        )(counts, arrays)
+        vmap(flat, (None if counts is None else 0, places), axes_of_results, axis_size=size, **options)(counts, arrays)
     )
     outs, out_tree, wanted = form
     return out_tree.unflatten(

@@ -78,9 +78,7 @@ class custom_vmap:
             return arrays(name, leaves, out_tree, "output")
 
         flat = Flat(self.fun, name, positional(tree).unflatten, close=close)
-        outs = call_custom_vmap(
-            flat, self._flat_rule(tree, out), leaves, name, Names(self.fun, positional(tree))
-        )
+        outs = call_custom_vmap(flat, self._flat_rule(tree, out), leaves, name, Names(self.fun, positional(tree)))
         return out["tree"].unflatten(outs)
 
     def _resolve(self, args, kwargs) -> tuple:
@@ -169,9 +167,7 @@ def sequential_vmap(f: Callable) -> custom_vmap:
 
         def step(_, rows):
             given = iter(rows)
-            return None, wrapped(
-                *tree.unflatten([next(given) if m else x for x, m in zip(leaves, flags)])
-            )
+            return None, wrapped(*tree.unflatten([next(given) if m else x for x, m in zip(leaves, flags)]))
 
         outs = scan(step, None, [x for x, m in zip(leaves, flags) if m], length=axis_size)[1]
         out_leaves, out_tree = flatten(outs)

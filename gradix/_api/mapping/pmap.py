@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import (
-    argument_names,
-    as_numbers,
-    check_callable,
-    leaf_names,
-    name_of,
-    positions,
-    stand_in,
-)
+from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of, positions, stand_in
 from gradix._api.boundary import Flat, arrays
 from gradix._api.devices import devices as all_devices
 from gradix._api.jit.jit import jit
@@ -91,20 +83,12 @@ def pmap(
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
         if any(isinstance(a, bool) or not hasattr(a, "__index__") for a in flatten(axes)[0]):
             raise TypeError(
-                f"pmap {name} must be an int, None, or (nested) container with those types as leaves, "
-                f"but got {axes!r}."
+                f"pmap {name} must be an int, None, or (nested) container with those types as leaves, but got {axes!r}."
             )
     if backend is not None:
         all_devices(backend)
     return PmapFunction(
-        fun,
-        axis_name,
-        in_axes,
-        out_axes,
-        static=static,
-        devices=devices,
-        axis_size=axis_size,
-        donated=donated,
+        fun, axis_name, in_axes, out_axes, static=static, devices=devices, axis_size=axis_size, donated=donated
     )
 
 
@@ -145,10 +129,7 @@ class PmapFunction:
         if not self._static and state.stage is None:
             leaves, tree = flatten((args, kwargs))
             try:
-                key = (
-                    tree,
-                    tuple([x.aval if type(x) is ArrayImpl else (x.shape, x.dtype) for x in leaves]),
-                )
+                key = (tree, tuple([x.aval if type(x) is ArrayImpl else (x.shape, x.dtype) for x in leaves]))
                 plan = self._plans.get(key)
             except (AttributeError, TypeError):
                 key = plan = None  # arguments of other types have no plan
@@ -158,13 +139,9 @@ class PmapFunction:
                 plan = self._plan(args, kwargs, key)
             if plan is not None:
                 pairs = zip(map(as_array, leaves), plan)
-                args, kwargs = tree.unflatten(
-                    [x if x.aval.place is p else placed(x, p.sharding) for x, p in pairs]
-                )
+                args, kwargs = tree.unflatten([x if x.aval.place is p else placed(x, p.sharding) for x, p in pairs])
                 return self._jit(*args, **kwargs)
-        return self._jit(
-            *self._placed(args, kwargs), **{k: self._put(k, v, 0) for k, v in kwargs.items()}
-        )
+        return self._jit(*self._placed(args, kwargs), **{k: self._put(k, v, 0) for k, v in kwargs.items()})
 
     def _plan(self, args, kwargs, key) -> list:
         """The placements of the leaves, for arguments of these types."""
@@ -212,11 +189,7 @@ class PmapFunction:
         out: list = []
         for i, a in enumerate(args):
             entry = given[i] if isinstance(given, tuple) else given
-            out.append(
-                None
-                if i in static
-                else flatten_axes(f"pmap in_axes of argument {i}", flatten(a)[1], entry)
-            )
+            out.append(None if i in static else flatten_axes(f"pmap in_axes of argument {i}", flatten(a)[1], entry))
         return out
 
     def _size_of(self, args, kwargs) -> int:
@@ -224,11 +197,7 @@ class PmapFunction:
         rows = []
         for name, a, axes in zip(argument_names(self._fun, len(args)), args, self._axes(args)):
             if axes is not None:
-                rows += [
-                    (n, x, k)
-                    for n, x, k in zip(leaf_names(name, a), flatten(a)[0], axes)
-                    if k is not None
-                ]
+                rows += [(n, x, k) for n, x, k in zip(leaf_names(name, a), flatten(a)[0], axes) if k is not None]
         for name, a in kwargs.items():
             rows += [(n, x, 0) for n, x in zip(leaf_names(name, a), flatten(a)[0])]
         sizes = {}
@@ -275,10 +244,7 @@ class PmapFunction:
         """The arguments, divided over the devices."""
         mesh = self._mesh(self._size_of(args, kwargs))
         self._here = mesh
-        return [
-            a if axes is None else self._put(a, a, axes, mesh)
-            for a, axes in zip(args, self._axes(args))
-        ]
+        return [a if axes is None else self._put(a, a, axes, mesh) for a, axes in zip(args, self._axes(args))]
 
     def _put(self, name, value, axes, mesh: Mesh | None = None):
         mesh = mesh or self._here
@@ -298,9 +264,7 @@ class PmapFunction:
         return placed(x, sharding)
 
     def _spec(self, axis, ndim: int) -> PartitionSpec:
-        return (
-            PartitionSpec() if axis is None else PartitionSpec(*[None] * (axis % ndim), self._axis)
-        )
+        return PartitionSpec() if axis is None else PartitionSpec(*[None] * (axis % ndim), self._axis)
 
     def _mapped(self, args, kwargs):
         """The whole mapped function, by `shard_map` over the devices."""
@@ -323,19 +287,16 @@ class PmapFunction:
             wanted = flatten_axes("pmap out_axes", out_tree, self._out_axes)
             results = arrays(f"pmap of {self._name}", results, out_tree, "output")
             out_specs[:] = [self._out_spec(k, r) for k, r in zip(wanted, results)]
-            return [
-                r if k is None else expand_axis(r, k % (r.ndim + 1))
-                for r, k in zip(results, wanted)
-            ]
+            return [r if k is None else expand_axis(r, k % (r.ndim + 1)) for r, k in zip(results, wanted)]
 
         flat = Flat(self._fun, self._name, given, close=close)
 
         def part(*parts):
             return flat(*parts)
 
-        results = shard_map(
-            part, mesh=mesh, in_specs=tuple(specs), out_specs=lambda: out_specs, check_vma=False
-        )(*leaves)
+        results = shard_map(part, mesh=mesh, in_specs=tuple(specs), out_specs=lambda: out_specs, check_vma=False)(
+            *leaves
+        )
         return flat.out_tree.unflatten(results)
 
     def _out_spec(self, axis, x) -> PartitionSpec:
@@ -355,13 +316,9 @@ class PmapFunction:
 
         def one(*xs, **named):
             rest = iter(xs)
-            return self._fun(
-                *[a if i in static else next(rest) for i, a in enumerate(args)], **named
-            )
+            return self._fun(*[a if i in static else next(rest) for i, a in enumerate(args)], **named)
 
-        return vmap(one, axes, self._out_axes, axis_name=self._axis, axis_size=self._size)(
-            *dynamic, **kwargs
-        )
+        return vmap(one, axes, self._out_axes, axis_name=self._axis, axis_size=self._size)(*dynamic, **kwargs)
 
 
 def _without(x, axis: int):

@@ -74,14 +74,8 @@ def ragged_all_to_all(
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    operand, output = (
-        as_operand("ragged_all_to_all", operand),
-        as_operand("ragged_all_to_all", output),
-    )
-    numbers = [
-        as_operand("ragged_all_to_all", x)
-        for x in (input_offsets, send_sizes, output_offsets, recv_sizes)
-    ]
+    operand, output = (as_operand("ragged_all_to_all", operand), as_operand("ragged_all_to_all", output))
+    numbers = [as_operand("ragged_all_to_all", x) for x in (input_offsets, send_sizes, output_offsets, recv_sizes)]
     members = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     count = _check(operand.aval, output.aval, [x.aval for x in numbers], members)
     starts, _, places, sizes = (convert_element_type(x, _INT) for x in numbers)
@@ -89,20 +83,14 @@ def ragged_all_to_all(
     if not output.aval.size:
         return output
     me = _position(axis_name, axis_index_groups)
-    starts, places = (
-        _mine(x, axis_name, axis_index_groups, me, count // members) for x in (starts, places)
-    )
-    all_rows = reshape(
-        all_gather(operand, axis_name, axis_index_groups=axis_index_groups), (members * rows, width)
-    )
+    starts, places = (_mine(x, axis_name, axis_index_groups, me, count // members) for x in (starts, places))
+    all_rows = reshape(all_gather(operand, axis_name, axis_index_groups=axis_index_groups), (members * rows, width))
     # the slice that writes each row of the result: the last one, if there are several
     shape = (output.aval.shape[0], count)
     row, slot = broadcasted_iota(_INT, shape, 0), broadcasted_iota(_INT, shape, 1)
     spread = [broadcast_in_dim(x, shape, (1,)) for x in (places, sizes)]
     inside = bitwise_and(ge(row, spread[0]), lt(row, add(*spread)))
-    which = reduce_max(
-        choose(inside, broadcast_in_dim(scalar_like(slot, -1), shape, ()), slot), (1,)
-    )
+    which = reduce_max(choose(inside, broadcast_in_dim(scalar_like(slot, -1), shape, ()), slot), (1,))
     found = ge(which, np.int32(0))
     at = choose(found, mul(which, np.int32(0)), which)
     source = add(_taken(_first_rows(starts, places, rows, members), at), iota(_INT, shape[0]))
@@ -114,15 +102,10 @@ def ragged_all_to_all(
 def _check(operand, output, numbers, members: int) -> int:
     if operand.dtype != output.dtype or operand.shape[1:] != output.shape[1:] or not operand.ndim:
         raise TypeError(
-            "ragged_all_to_all needs an output of the dtype and row shape of the operand, got "
-            f"{operand} and {output}."
+            f"ragged_all_to_all needs an output of the dtype and row shape of the operand, got {operand} and {output}."
         )
     shapes = {x.shape for x in numbers}
-    if (
-        len(shapes) > 1
-        or numbers[0].ndim != 1
-        or any(x.dtype not in dtypes.INTEGER for x in numbers)
-    ):
+    if len(shapes) > 1 or numbers[0].ndim != 1 or any(x.dtype not in dtypes.INTEGER for x in numbers):
         raise ValueError(
             "ragged_all_to_all needs offsets and sizes that are integers of one shape (K,), got "
             f"{', '.join(map(str, numbers))}."
@@ -150,9 +133,7 @@ def _position(axis_name, groups):
 def _mine(x, axis_name, groups, me, each: int):
     """The numbers that all members give for the slices they send here, joined."""
     every = all_gather(x, axis_name, axis_index_groups=groups)
-    return reshape(
-        dynamic_slice_in_dim(every, mul(me, np.int32(each)), each, 1), (every.aval.shape[0] * each,)
-    )
+    return reshape(dynamic_slice_in_dim(every, mul(me, np.int32(each)), each, 1), (every.aval.shape[0] * each,))
 
 
 def _first_rows(starts, places, rows: int, members: int):

@@ -15,13 +15,7 @@ from gradix._api.refs import Lent
 from gradix._base import config as _config
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
-from gradix._control.shard_map import (
-    around,
-    local_aval,
-    part_of_mesh,
-    shard_map_p,
-    varying_of,
-)
+from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p, varying_of
 from gradix._control.summands import check_summands
 from gradix._core.aval import reduced_axes
 from gradix._core.divisions import entries
@@ -95,12 +89,7 @@ def shard_map(
     """
     if f is None:
         return functools.partial(
-            shard_map,
-            out_specs=out_specs,
-            in_specs=in_specs,
-            mesh=mesh,
-            axis_names=axis_names,
-            check_vma=check_vma,
+            shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma
         )
     check_callable("shard_map", f)
     if mesh is not None and not isinstance(mesh, BaseMesh):
@@ -109,9 +98,7 @@ def shard_map(
             f"its argument mesh, but got {mesh} of type {type(mesh)}."
         )
     if isinstance(axis_names, str):
-        raise TypeError(
-            f"shard_map axis_names must be a set of names, got {axis_names!r}. Write {{{axis_names!r}}}."
-        )
+        raise TypeError(f"shard_map axis_names must be a set of names, got {axis_names!r}. Write {{{axis_names!r}}}.")
     call = _ShardMapped(f, out_specs, in_specs, mesh, frozenset(axis_names), check_vma)
 
     @functools.wraps(f)
@@ -128,13 +115,7 @@ class _ShardMapped:
     __slots__ = ("f", "name", "out_specs", "in_specs", "mesh", "axes", "check_vma")
 
     def __init__(self, f, out_specs, in_specs, mesh, axes: frozenset, check_vma: bool):
-        self.f, self.name, self.out_specs, self.mesh, self.axes = (
-            f,
-            name_of(f),
-            out_specs,
-            mesh,
-            axes,
-        )
+        self.f, self.name, self.out_specs, self.mesh, self.axes = (f, name_of(f), out_specs, mesh, axes)
         self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
         self.check_vma = check_vma
 
@@ -152,11 +133,7 @@ class _ShardMapped:
         """The result, and the last values of refs among the arguments, whose parts are refs inside."""
         mesh, axes = self._mesh()
         wanted = self._wanted_specs(tree, args)
-        others = {
-            i: x
-            for i, (x, s) in enumerate(zip(leaves, wanted))
-            if s is None and not isinstance(x, _ARRAYS)
-        }
+        others = {i: x for i, (x, s) in enumerate(zip(leaves, wanted)) if s is None and not isinstance(x, _ARRAYS)}
         opened = leaves if lent is None else lent.open(leaves)
         xs = arrays("shard_map", opened, tree, "argument ", others)
         xs = [x for i, x in enumerate(xs) if i not in others] if others else xs
@@ -216,13 +193,10 @@ class _ShardMapped:
             )
         taken = frozenset(around.manual_axes) if around is not None else frozenset()
         if taken and mesh.shape_tuple != around.shape_tuple:
-            raise ValueError(
-                f"The context mesh {around} should match the mesh passed to shard_map {mesh!s}."
-            )
+            raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {mesh!s}.")
         if not self.axes <= frozenset(mesh.axis_names):
             raise ValueError(
-                f"shard_map requires axis_names={set(self.axes)} to be a subset of "
-                f"mesh.axis_names={mesh.axis_names}."
+                f"shard_map requires axis_names={set(self.axes)} to be a subset of mesh.axis_names={mesh.axis_names}."
             )
         axes = self.axes or frozenset(mesh.axis_names) - taken
         if axes & taken:
@@ -239,9 +213,7 @@ class _ShardMapped:
         """What the user gave for each leaf of the arguments."""
         if self.in_specs is Infer:
             return [Infer] * tree.num_leaves
-        is_one_each = isinstance(self.in_specs, tuple) and not isinstance(
-            self.in_specs, PartitionSpec
-        )
+        is_one_each = isinstance(self.in_specs, tuple) and not isinstance(self.in_specs, PartitionSpec)
         if is_one_each and len(self.in_specs) != len(args):
             raise ValueError(
                 f"shard_map applied to the function '{self.name}' was given an in_specs tuple of length "
@@ -262,9 +234,7 @@ class _ShardMapped:
 
     def _specs_of_results(self, tree, xs, mesh, axes) -> list:
         wanted = self.out_specs() if callable(self.out_specs) else self.out_specs
-        specs = [
-            _as_spec("out_specs", s) for s in flatten_axes("shard_map out_specs", tree, wanted)
-        ]
+        specs = [_as_spec("out_specs", s) for s in flatten_axes("shard_map out_specs", tree, wanted)]
         for spec, x in zip(specs, xs):
             self._check("out_specs", spec, x, mesh, axes, f"{self.name}(*args)")
             held = reduced_axes(x.aval.vma) & axes - spec.reduced
@@ -313,11 +283,7 @@ class _ShardMapped:
             )
         if which == "in_specs":
             own = getattr(getattr(x.aval.place, "sharding", None), "mesh", None)
-            if (
-                isinstance(mesh, AbstractMesh)
-                and own is not None
-                and own.shape_tuple != mesh.shape_tuple
-            ):
+            if isinstance(mesh, AbstractMesh) and own is not None and own.shape_tuple != mesh.shape_tuple:
                 raise ValueError(
                     f"Mesh shape of the input {own.shape_tuple} does not match the mesh shape passed to shard_map, "
                     f"{mesh.shape_tuple}, for {what} of shape {x.aval.str_short()}. Pass the mesh of the array."
@@ -342,9 +308,7 @@ class _ShardMapped:
         named = axes & frozenset(around(mesh).explicit_axes)
         if not named:
             return
-        given = [tuple([a for a in axes_of(p) if a in named]) for p in spec] + [()] * (
-            x.aval.ndim - len(spec)
-        )
+        given = [tuple([a for a in axes_of(p) if a in named]) for p in spec] + [()] * (x.aval.ndim - len(spec))
         have = [tuple([a for a in axes_of(p) if a in named]) for p in entries(x.aval)]
         if given != have:
             raise ValueError(
@@ -394,9 +358,7 @@ def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
     )
 
 
-def smap(
-    f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
-) -> Any:
+def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Any:
     """`shard_map` over one axis of the mesh in force, with axis numbers in place of specs.
 
     Args:
@@ -432,11 +394,7 @@ def smap(
         leaves, tree = flatten(axes, lambda a: a is None)
         return tree.unflatten([spec(a) for a in leaves])
 
-    ins = (
-        Infer
-        if in_axes is Infer
-        else specs(tuple(in_axes) if isinstance(in_axes, list) else in_axes)
-    )
+    ins = Infer if in_axes is Infer else specs(tuple(in_axes) if isinstance(in_axes, list) else in_axes)
     return shard_map(f, in_specs=ins, out_specs=specs(out_axes), axis_names={axis_name})
 
 

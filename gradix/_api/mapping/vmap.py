@@ -8,24 +8,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gradix._api.arguments import (
-    argument_names,
-    check_callable,
-    leaf_names,
-    name_of,
-    named_as,
-    signature,
-)
+from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, named_as, signature
 from gradix._api.boundary import Flat, arrays, has_holders
 from gradix._api.refs import Lent
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import filter_frames
-from gradix._base.tree import (
-    flatten_axes,
-    keystr,
-    tree_flatten as flatten,
-    tree_flatten_with_path,
-)
+from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.aval import seen
@@ -103,10 +91,7 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (
-        in_axes is None
-        or isinstance(in_axes, (int, tuple, dict))
-        or hasattr(in_axes, "__index__")
-        or _is_spec(in_axes)
+        in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__") or _is_spec(in_axes)
     ):
         raise TypeError(
             f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
@@ -124,18 +109,14 @@ def vmap(
     @named_as(fun)
     def vmap_f(*args, **kwargs):
         try:
-            if library_values.containers and containers.are_met(
-                fun, args, kwargs, in_axes, out_axes
-            ):
+            if library_values.containers and containers.are_met(fun, args, kwargs, in_axes, out_axes):
                 options = {
                     "axis_name": axis_name,
                     "axis_size": axis_size,
                     "spmd_axis_name": spmd_axis_name,
                     "chunk_size": chunk_size,
                 }
-                return containers.mapped(
-                    vmap, fun, in_axes, out_axes, options, args=args, kwargs=kwargs
-                )
+                return containers.mapped(vmap, fun, in_axes, out_axes, options, args=args, kwargs=kwargs)
             if isinstance(in_axes, tuple) and len(in_axes) != len(args):
                 raise ValueError(
                     "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
@@ -150,18 +131,14 @@ def vmap(
                 wanted_axes = _by_name(fun, in_axes, args, kwargs) if by_name else (in_axes, 0)
                 axes = flatten_axes("vmap in_axes", tree, wanted_axes, not by_name)
             axes = [
-                a if a is None or isinstance(x, Array) or not _is_no_array(x) else None
-                for x, a in zip(leaves, axes)
+                a if a is None or isinstance(x, Array) or not _is_no_array(x) else None for x, a in zip(leaves, axes)
             ]
             lent = _lent(fun, leaves, axes) if has_holders(leaves) else None
             if lent is not None:
                 leaves, axes = lent.open(leaves), lent.spread(axes)
             shared = [i for i, a in enumerate(axes) if a is None]
             leaves = arrays("vmap", leaves, tree, "argument ", shared)
-            axes = [
-                _normalised(x, a, fun, args, kwargs, i)
-                for i, (x, a) in enumerate(zip(leaves, axes))
-            ]
+            axes = [_normalised(x, a, fun, args, kwargs, i) for i, (x, a) in enumerate(zip(leaves, axes))]
             size = _size(fun, leaves, axes, axis_size, args, kwargs)
             found: list = []
 
@@ -212,8 +189,7 @@ def vmap(
                 if divided is None:
                     return outs
                 return [
-                    _divided(o, w, divided) if a is None and w is not None else o
-                    for o, a, w in zip(outs, got, wanted)
+                    _divided(o, w, divided) if a is None and w is not None else o for o, a, w in zip(outs, got, wanted)
                 ]
 
             results = [
@@ -269,11 +245,7 @@ def _check_entries(name: str, axes) -> None:
         return
     leaves = flatten(axes, lambda x: x is None)[0]
     bad = [
-        a
-        for a in leaves
-        if a is not None
-        and (isinstance(a, bool) or not hasattr(a, "__index__"))
-        and not _is_spec(a)
+        a for a in leaves if a is not None and (isinstance(a, bool) or not hasattr(a, "__index__")) and not _is_spec(a)
     ]
     if bad:
         raise TypeError(

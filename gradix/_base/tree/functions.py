@@ -68,10 +68,7 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
 
 
 def tree_reduce(
-    function: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = _UNSPECIFIED,
-    is_leaf: IsLeaf | None = None,
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _UNSPECIFIED, is_leaf: IsLeaf | None = None
 ) -> Any:
     """The leaves combined from the left, as by `functools.reduce`.
 
@@ -92,18 +89,12 @@ def tree_reduce(
     if initializer is not _UNSPECIFIED:
         return functools.reduce(function, leaves, initializer)
     if not leaves:
-        raise TypeError(
-            f"tree_reduce() of a tree without leaves, {tree!r}, needs the argument initializer."
-        )
+        raise TypeError(f"tree_reduce() of a tree without leaves, {tree!r}, needs the argument initializer.")
     return functools.reduce(function, leaves)
 
 
 def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any],
-    tree: Any,
-    *,
-    identity: Any = _UNSPECIFIED,
-    is_leaf: IsLeaf | None = None,
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _UNSPECIFIED, is_leaf: IsLeaf | None = None
 ) -> Any:
     """The leaves combined in a balanced tree of calls, so that the program has logarithmic depth.
 
@@ -124,9 +115,7 @@ def tree_reduce_associative(
     if leaves:
         return _balanced(operation, leaves)
     if identity is _UNSPECIFIED:
-        raise TypeError(
-            f"tree_reduce_associative() of a tree without leaves, {tree!r}, needs the argument identity."
-        )
+        raise TypeError(f"tree_reduce_associative() of a tree without leaves, {tree!r}, needs the argument identity.")
     return identity
 
 
@@ -157,9 +146,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = No
     return tree_structure(full_tree, is_leaf).unflatten(spread)
 
 
-def tree_transpose(
-    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
-) -> Any:
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """A tree of trees turned inside out: structure `outer` of `inner` becomes `inner` of `outer`.
 
     Args:
@@ -177,9 +164,7 @@ def tree_transpose(
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
         if not outer_treedef.num_leaves:
-            raise TypeError(
-                "tree_transpose: outer_treedef has no leaves. Pass inner_treedef, which cannot be found."
-            )
+            raise TypeError("tree_transpose: outer_treedef has no leaves. Pass inner_treedef, which cannot be found.")
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
     if treedef.num_leaves != inner_size * outer_size:

@@ -54,12 +54,7 @@ def _register_mapping(nodetype: type, order, aux_of, build) -> None:
     registry.register_node(nodetype, to_children, build, to_keyed_children)
 
 
-_register_mapping(
-    OrderedDict,
-    tuple,
-    lambda node, keys: keys,
-    lambda keys, children: OrderedDict(zip(keys, children)),
-)
+_register_mapping(OrderedDict, tuple, lambda node, keys: keys, lambda keys, children: OrderedDict(zip(keys, children)))
 _register_mapping(
     defaultdict,
     sorted,

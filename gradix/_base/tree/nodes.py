@@ -127,9 +127,7 @@ def register_pytree_with_keys_class(cls: type) -> type:
         '.w'
     """
     flatten_func = getattr(cls, "tree_flatten", None)
-    register_pytree_with_keys(
-        cls, _method(cls, "tree_flatten_with_keys"), _method(cls, "tree_unflatten"), flatten_func
-    )
+    register_pytree_with_keys(cls, _method(cls, "tree_flatten_with_keys"), _method(cls, "tree_unflatten"), flatten_func)
     return cls
 
 
@@ -198,18 +196,12 @@ def _fields_of(nodetype, data_fields, meta_fields, drop_fields) -> tuple[list[st
             raise TypeError(
                 f"register_dataclass: {nodetype!r} is not a dataclass, so data_fields and meta_fields must be given."
             )
-        taken = [
-            field
-            for field in dataclasses.fields(nodetype)
-            if field.init and field.name not in drop_fields
-        ]
+        taken = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
         data_fields = [field.name for field in taken if not field.metadata.get("static", False)]
         meta_fields = [field.name for field in taken if field.metadata.get("static", False)]
     data, meta = list(data_fields), list(meta_fields)
     if overlap := sorted(set(data) & set(meta)):
-        raise ValueError(
-            f"register_dataclass({nodetype.__name__}): both data and meta fields: {overlap}."
-        )
+        raise ValueError(f"register_dataclass({nodetype.__name__}): both data and meta fields: {overlap}.")
     if is_dataclass:
         _check_cover(nodetype, {*data, *meta}, set(drop_fields))
     return data, meta

@@ -36,9 +36,7 @@ def _spread(leaves: list, counts: tuple[int, ...]) -> list:
     return [leaf for leaf, count in zip(leaves, counts) for _ in range(count)]
 
 
-def broadcast_prefix(
-    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> list:
+def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list:
     """The leaves of `prefix_tree`, each repeated for every leaf of `full_tree` below it.
 
     Raises:
@@ -47,9 +45,7 @@ def broadcast_prefix(
     """
     leaves, prefix_def = tree_flatten(prefix_tree, is_leaf)
     spread = []
-    for leaf, subtree in zip(
-        leaves, _up_to(prefix_def, prefix_tree, full_tree, is_leaf, "prefix_tree", "full_tree")
-    ):
+    for leaf, subtree in zip(leaves, _up_to(prefix_def, prefix_tree, full_tree, is_leaf, "prefix_tree", "full_tree")):
         spread.extend([leaf] * tree_flatten(subtree, is_leaf)[1].num_leaves)
     return spread
 
@@ -69,9 +65,7 @@ def _joined(differences: list[ValueError], fallback: Exception) -> ValueError:
     """One error for several differences."""
     if len(differences) == 1:
         return differences[0]
-    return ValueError(
-        f"{len(differences)} differences in structure.\n" + "\n".join(map(str, differences))
-    )
+    return ValueError(f"{len(differences)} differences in structure.\n" + "\n".join(map(str, differences)))
 
 
 def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, of_call: bool = False) -> list:
@@ -134,9 +128,7 @@ def prefix_errors(
     ]
 
 
-def equality_errors(
-    tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> list[tuple]:
+def equality_errors(tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple]:
     """A tuple (path, one description, the other, what differs) for each difference."""
     return [
         (path, _describe(one), _describe(two), why)
@@ -152,9 +144,7 @@ def _differences(path: tuple, one: Any, two: Any, is_leaf, prefix: bool) -> list
     node_one = None if is_leaf is not None and is_leaf(one) else children_with_keys(one)
     if node_one is None and prefix:
         return []
-    node_two = (
-        None if not prefix and is_leaf is not None and is_leaf(two) else children_with_keys(two)
-    )
+    node_two = None if not prefix and is_leaf is not None and is_leaf(two) else children_with_keys(two)
     if node_one is None and node_two is None:
         return []
     if node_one is None or node_two is None or type(one) is not type(two):
@@ -185,9 +175,7 @@ def _sentence(path, one, two, why, name_one, name_two) -> str:
             + "."
         )
     name = type(one).__name__
-    (pairs_one, aux_one), (pairs_two, aux_two) = (
-        children_with_keys(node) or ([], None) for node in (one, two)
-    )
+    (pairs_one, aux_one), (pairs_two, aux_two) = (children_with_keys(node) or ([], None) for node in (one, two))
     if why == "length":
         return f"{header}different lengths of {name}: {len(pairs_one)} in {name_one}, {len(pairs_two)} in {name_two}."
     return f"{header}different pytree metadata of {name}: {aux_one!r} in {name_one}, {aux_two!r} in {name_two}."

@@ -34,9 +34,7 @@ def failure(error: Exception, tree: Any, is_leaf: Callable[[tuple, Any], bool] |
         is_leaf: called with (path, node).
     """
     where = _retrace(tree, is_leaf)
-    if isinstance(error, SystemError) and isinstance(
-        error.__cause__ or error.__context__, RecursionError
-    ):
+    if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, RecursionError):
         _settle(-len(LOAN))  # jaxlib raised this error itself, so no levels were lost
         return _caused_by(error, _nesting_error(*where))
     if where[1] != "raises" and isinstance(error, RecursionError):
@@ -90,12 +88,8 @@ def _retrace(tree: Any, is_leaf) -> tuple:
         if len(path) > 2 * sys.getrecursionlimit():
             break
         try:
-            split = (
-                None if is_leaf is not None and is_leaf(path, node) else children_with_keys(node)
-            )
-            children = (
-                [] if split is None else [((*path, key), child, True) for key, child in split[0]]
-            )
+            split = None if is_leaf is not None and is_leaf(path, node) else children_with_keys(node)
+            children = [] if split is None else [((*path, key), child, True) for key, child in split[0]]
         except Exception:
             return path, "raises"
         if children:

@@ -98,9 +98,7 @@ def _by_cases(x, cases: int):
             for value in atom.operands:
                 case = x.scope.substituted(x, atom, value)
                 lows.append(
-                    case
-                    if type(case) is int
-                    else max(lower(case), _lower(case, cases - 1) if cases > 1 else -inf)
+                    case if type(case) is int else max(lower(case), _lower(case, cases - 1) if cases > 1 else -inf)
                 )
             return min(lows)
     return -inf
@@ -169,9 +167,7 @@ def range_of(atom, scope) -> tuple:
     found = scope.ranges.get(atom)
     if found is None:
         scope.ranges[atom] = (1, inf) if type(atom) is str else (-inf, inf)
-        found = scope.ranges[atom] = (
-            scope.variable_range(atom) if type(atom) is str else _operation_range(atom)
-        )
+        found = scope.ranges[atom] = scope.variable_range(atom) if type(atom) is str else _operation_range(atom)
     return found
 
 
@@ -302,9 +298,7 @@ class _Proof:
                 if left:
                     factor = fractions.Fraction(poly[worst], c)
                 product = multiplied(list(fact.items()), [(rest, 1)])
-                best = max(
-                    best, self._search(accumulate(dict(poly), product.items(), -factor), depth - 1)
-                )
+                best = max(best, self._search(accumulate(dict(poly), product.items(), -factor), depth - 1))
         return best
 
     def _least(self, monomial, c):

@@ -55,7 +55,5 @@ def check_remainders(constraints, text: str) -> None:
 def _only_atom(x):
     """The variable or operation that a dimension is, or None."""
     terms: Any = getattr(x, "terms", ())
-    single = (
-        len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0][1] == 1
-    )
+    single = len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0][1] == 1
     return terms[0][0][0][0] if single else None

@@ -8,12 +8,7 @@ from typing import Any
 from gradix._core.dimensions.expression import larger, smaller
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z]\w*)|(\.\.\.|>=|<=|==|_(?!\w)|\S))")
-_FUNCTIONS = {
-    "floordiv": lambda x, y: x // y,
-    "mod": lambda x, y: x % y,
-    "max": larger,
-    "min": smaller,
-}
+_FUNCTIONS = {"floordiv": lambda x, y: x // y, "mod": lambda x, y: x % y, "max": larger, "min": smaller}
 
 
 # Texts may come from files that nobody has checked, so their size is limited.
@@ -31,13 +26,9 @@ class _Reader:
         self.tokens: list[tuple[str, str, int]] = []
         for found in _TOKEN.finditer(text.rstrip()):
             if len(self.tokens) == _TOKENS:
-                raise ValueError(
-                    f"{what} {text[:40]!r}... is too long: it has more than {_TOKENS} parts."
-                )
+                raise ValueError(f"{what} {text[:40]!r}... is too long: it has more than {_TOKENS} parts.")
             kind = "number" if found[1] else "name" if found[2] else found[3]
-            self.tokens.append(
-                (kind, found[1] or found[2] or found[3], found.start(found.lastindex or 0))
-            )
+            self.tokens.append((kind, found[1] or found[2] or found[3], found.start(found.lastindex or 0)))
         self.tokens.append(("end", "the end", len(text)))
         self.place = 0
 
@@ -57,11 +48,7 @@ class _Reader:
 
     def expect(self, kind: str, where: str) -> None:
         if not self.accept(kind):
-            raise self.error(
-                f"{kind!r} is expected {where}"
-                if kind != "end"
-                else f"nothing more is expected {where}"
-            )
+            raise self.error(f"{kind!r} is expected {where}" if kind != "end" else f"nothing more is expected {where}")
 
     def error(self, why: str) -> ValueError:
         _, token, start = self.tokens[self.place]
@@ -96,8 +83,7 @@ class _Reader:
             )
         if is_large:
             raise self.error(
-                f"an expression may have at most {_TERMS} terms, the degree {_DEGREE}, and numbers of "
-                f"{_BITS} bits"
+                f"an expression may have at most {_TERMS} terms, the degree {_DEGREE}, and numbers of {_BITS} bits"
             )
         return out
 
@@ -194,17 +180,14 @@ def _like_at(like, i: int, text: str):
         )
     if like[i] is None:
         raise ValueError(
-            f"symbolic shape {text!r} has '_' for dimension {i}, which is None in `like`={tuple(like)}. "
-            "Write the size."
+            f"symbolic shape {text!r} has '_' for dimension {i}, which is None in `like`={tuple(like)}. Write the size."
         )
     return like[i]
 
 
 def _rest_of(like, start: int, text: str) -> list:
     if like is None:
-        raise ValueError(
-            f"symbolic shape {text!r} ends with '...', which stands for dimensions of `like`: pass like=."
-        )
+        raise ValueError(f"symbolic shape {text!r} ends with '...', which stands for dimensions of `like`: pass like=.")
     return [_like_at(like, i, text) for i in range(start, len(like))]
 
 

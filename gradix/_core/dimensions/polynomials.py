@@ -27,11 +27,7 @@ class Operation:
         self._text: str | None = None
 
     def __eq__(self, other) -> bool:
-        return (
-            type(other) is Operation
-            and self.name == other.name
-            and _same(self.operands, other.operands)
-        )
+        return type(other) is Operation and self.name == other.name and _same(self.operands, other.operands)
 
     def __lt__(self, other) -> bool:
         return str(self) < str(other)

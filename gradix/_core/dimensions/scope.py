@@ -117,12 +117,7 @@ class SymbolicScope:
         for _ in range(_REPLACEMENTS):
             for monomial in poly:
                 found = next(
-                    (
-                        (rest, new)
-                        for old, new in self._rules.items()
-                        if (rest := over(monomial, old)) is not None
-                    ),
-                    None,
+                    ((rest, new) for old, new in self._rules.items() if (rest := over(monomial, old)) is not None), None
                 )
                 if found is not None:
                     c = poly.pop(monomial)
@@ -192,21 +187,12 @@ class SymbolicScope:
         terms = left.terms if type(left) is SymbolicDim else ()
         if len(terms) != 1 or terms[0][1] != 1:
             raise ValueError(
-                f"Constraint {text!r}: the left side of == must be one variable, product or operation, "
-                f"got {left}."
+                f"Constraint {text!r}: the left side of == must be one variable, product or operation, got {left}."
             )
         self.rewrites = True
-        self._rules[terms[0][0]] = (
-            right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
-        )
+        self._rules[terms[0][0]] = right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
         atom = terms[0][0][0][0]
-        if (
-            right == 0
-            and type(right) is int
-            and type(atom) is Operation
-            and atom.name == MOD
-            and len(terms[0][0]) == 1
-        ):
+        if right == 0 and type(right) is int and type(atom) is Operation and atom.name == MOD and len(terms[0][0]) == 1:
             self._divide(*atom.operands)
         self._forget()
 
@@ -231,9 +217,7 @@ class SymbolicScope:
         holds = self.evaluated(gap, self.examples) >= margin
         constant = dict(gap.terms).get((), 0)
         rest = gap - constant
-        self._assume(
-            f"{rest} >= {margin - constant}" if holds else f"{-rest} >= {1 - margin + constant}"
-        )
+        self._assume(f"{rest} >= {margin - constant}" if holds else f"{-rest} >= {1 - margin + constant}")
         return holds
 
     def assumed_zero(self, x: SymbolicDim) -> bool:
@@ -285,31 +269,19 @@ class SymbolicScope:
             low, high = intervals.get(name, (1, inf))
             c = terms[((name, 1),)]
             if rest != inf:
-                low, high = (
-                    (max(low, -(int(rest) // c)), high)
-                    if c > 0
-                    else (low, min(high, int(rest) // -c))
-                )
+                low, high = (max(low, -(int(rest) // c)), high) if c > 0 else (low, min(high, int(rest) // -c))
                 intervals[name] = low, high
         self._intervals = intervals
 
     def told(self, *dims) -> str:
         """Where the sizes among `dims` that values decide were made; empty if there are none."""
-        names = [
-            n for d in dims if type(d) is SymbolicDim and d.scope is self for n in d.variables()
-        ]
+        names = [n for d in dims if type(d) is SymbolicDim and d.scope is self for n in d.variables()]
         known = [(n, self.counted[n]) for n in dict.fromkeys(names) if n in self.counted]
-        return ", ".join(
-            [f"{n} is decided by values at {c.place}, and is at most {c.bound}" for n, c in known]
-        )
+        return ", ".join([f"{n} is decided by values at {c.place}, and is at most {c.bound}" for n, c in known])
 
     def with_constraints(self) -> str:
         """The constraints as the end of a sentence."""
-        return (
-            f" under the constraints {', '.join([t for t, _ in self.constraints])}"
-            if self.constraints
-            else ""
-        )
+        return f" under the constraints {', '.join([t for t, _ in self.constraints])}" if self.constraints else ""
 
     # -- use ---------------------------------------------------------------------------------------
 
@@ -374,9 +346,7 @@ class SymbolicScope:
     def __str__(self) -> str:
         text = f"scope {id(self)} created at {self.place.file}:{self.place.line}"
         return text + (
-            " with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints])
-            if self.constraints
-            else ""
+            " with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints]) if self.constraints else ""
         )
 
     __repr__ = __str__
@@ -417,12 +387,8 @@ def tell_scopes(error: BaseException, avals, names) -> None:
 def _contradiction(text: str, before: list[str]) -> str:
     """The message about a constraint that contradicts those before it."""
     if not before or _impossible([text]):
-        return (
-            f"Constraint {text!r} can never hold: dimension variables are integers of at least 1."
-        )
-    other = (
-        next((b for b in before if _impossible([b, text])), None) if len(before) > 1 else before[0]
-    )
+        return f"Constraint {text!r} can never hold: dimension variables are integers of at least 1."
+    other = next((b for b in before if _impossible([b, text])), None) if len(before) > 1 else before[0]
     if other is not None:
         return f"Constraints {other!r} and {text!r} contradict each other: no sizes satisfy both. Leave out one."
     return (
@@ -446,8 +412,7 @@ class _Examples(dict):
         for name, n in sizes.items():
             if type(n) is not int or n < 1:
                 raise ValueError(
-                    f"assume: the size of the dimension variable '{name}' must be a positive integer, got "
-                    f"{n!r}."
+                    f"assume: the size of the dimension variable '{name}' must be a positive integer, got {n!r}."
                 )
         super().__init__(sizes)
         self._scope = scope

@@ -76,11 +76,7 @@ class Solver:
             return
         names = "{" + ", ".join([repr(n) for n in sorted(self.unsolved)]) + "}"
         left = ", ".join(
-            [
-                f"'{s.dim}' for dimension size {s.name}"
-                for s in self.sizes
-                if s.dim.variables() & self.unsolved
-            ]
+            [f"'{s.dim}' for dimension size {s.name}" for s in self.sizes if s.dim.variables() & self.unsolved]
         )
         raise ValueError(
             f"Cannot solve for values of dimension variables {names}: the sizes of the arguments "
@@ -98,23 +94,15 @@ class Solver:
         """
         values = dict(given or {})
         explanations: list[str] = []
-        actual = [
-            n
-            for a, shape in zip(self.avals, shapes)
-            for d, n in zip(a.shape, shape)
-            if type(d) is SymbolicDim
-        ]
+        actual = [n for a, shape in zip(self.avals, shapes) for d, n in zip(a.shape, shape) if type(d) is SymbolicDim]
         for name, i in self.steps:
             dim, n = self.sizes[i].dim, actual[i]
             values[name] = self._find(name, dim, n, values, explanations)
             explanations.append(
-                f"'{name}' = {values[name]} from specification '{dim}' for dimension {self.sizes[i].name} (= "
-                f"{n})"
+                f"'{name}' = {values[name]} from specification '{dim}' for dimension {self.sizes[i].name} (= {n})"
             )
             if bounds(values[name])[0] < 1:
-                raise self._error(
-                    f"Expected value >= 1 for dimension variable '{name}'.", explanations
-                )
+                raise self._error(f"Expected value >= 1 for dimension variable '{name}'.", explanations)
         for size, n in zip(self.sizes, actual):
             if _differs(expected := size.dim.evaluate(values), n):
                 raise self._error(
@@ -144,10 +132,7 @@ class Solver:
             constant, c = coefficients
             value, rest = divmod(n - constant, c)
             if type(rest) is int and rest:
-                raise self._error(
-                    f"Division had remainder {rest} when computing the value of '{name}'.",
-                    explanations,
-                )
+                raise self._error(f"Division had remainder {rest} when computing the value of '{name}'.", explanations)
             return value
         if type(n) is SymbolicDim or SymbolicDim in map(type, coefficients):
             raise NotImplementedError(
@@ -171,9 +156,7 @@ class Solver:
         return f"Using the following polymorphic shapes specifications: {shown}."
 
     def _error(self, why: str, explanations: list[str]) -> ValueError:
-        obtained = (
-            f" Obtained dimension variables: {', '.join(explanations)}." if explanations else ""
-        )
+        obtained = f" Obtained dimension variables: {', '.join(explanations)}." if explanations else ""
         return ValueError(
             f"Input shapes do not match the polymorphic shapes specification. {why} "
             f"{self.specifications()}{obtained} {_HELP}"
@@ -195,11 +178,7 @@ def check_constraints(
             continue
         x, y = (scope.evaluated(side, values) for side in (left, right))
         if not _may_hold(x, relation, y):
-            asked = (
-                f", which was assumed when it was traced, at {assumed[text]}"
-                if text in assumed
-                else ""
-            )
+            asked = f", which was assumed when it was traced, at {assumed[text]}" if text in assumed else ""
             raise error(
                 f"The values {', '.join([f'{n} = {values[n]}' for n in sorted(names)])} do not satisfy the "
                 f"constraint {text}{asked}."
@@ -232,9 +211,7 @@ def _is_monotonic(dim: SymbolicDim, name: str) -> bool:
                     return False
             elif atom == name:
                 signs.add(c > 0)
-        if any(type(atom) is Operation for atom, _ in monomial) and any(
-            atom == name for atom, _ in monomial
-        ):
+        if any(type(atom) is Operation for atom, _ in monomial) and any(atom == name for atom, _ in monomial):
             return False
     return len(signs) == 1
 
@@ -248,9 +225,7 @@ def _in_one_variable(dim: SymbolicDim, name: str, values: dict) -> list[int]:
     out: dict[int, int] = {}
     for monomial, c in dim.terms:
         degree = dict(monomial).get(name, 0)
-        rest = dim.scope.made(
-            multiplied([((), c)], [(tuple([(a, n) for a, n in monomial if a != name]), 1)])
-        )
+        rest = dim.scope.made(multiplied([((), c)], [(tuple([(a, n) for a, n in monomial if a != name]), 1)]))
         out[degree] = out.get(degree, 0) + dim.scope.evaluated(rest, values)
     return [out.get(i, 0) for i in range(max(out) + 1)]
 

@@ -18,11 +18,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import move_axis, zeros
 from gradix._ops.conv.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from gradix._ops.conv.host import convolve
-from gradix._ops.conv.types import (
-    check_operands,
-    result_dtype,
-    work_dtype,
-)
+from gradix._ops.conv.types import check_operands, result_dtype, work_dtype
 from gradix._ops.convert import convert_element_type
 from gradix._ops.dot_types import rounded_to
 from gradix._ops.families import bilinear_jvp
@@ -88,13 +84,9 @@ class ConvGeneralDilated(Primitive):
             window = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
             sizes.append(window_count(n, window, window_strides[i]))
         shape = tuple([sizes[out_spec.index(i)] for i in range(len(out_spec))])
-        return make_aval(
-            shape, result_dtype(lhs.dtype, preferred_element_type), lhs.weak_type and rhs.weak_type
-        )
+        return make_aval(shape, result_dtype(lhs.dtype, preferred_element_type), lhs.weak_type and rhs.weak_type)
 
-    def host(
-        self, lhs, rhs, *, preferred_element_type=None, precision=None, out_sharding=None, **params
-    ):
+    def host(self, lhs, rhs, *, preferred_element_type=None, precision=None, out_sharding=None, **params):
         out = lhs.dtype if preferred_element_type is None else preferred_element_type
         work = work_dtype(lhs.dtype, out)
         y = convolve(lhs.astype(work, copy=False), rhs.astype(work, copy=False), **params)
@@ -107,23 +99,10 @@ class ConvGeneralDilated(Primitive):
     def transpose(self, ct, lhs, rhs, **params):
         params.update(preferred_element_type=None)
         if type(lhs) is Linear:
-            return [
-                _lhs_cotangent(ct, lhs, convert_element_type(rhs, ct.aval.dtype), **params),
-                None,
-            ]
+            return [_lhs_cotangent(ct, lhs, convert_element_type(rhs, ct.aval.dtype), **params), None]
         return [None, _rhs_cotangent(ct, convert_element_type(lhs, ct.aval.dtype), rhs, **params)]
 
-    def batch(
-        self,
-        size,
-        args,
-        axes,
-        *,
-        dimension_numbers,
-        feature_group_count,
-        batch_group_count,
-        **params,
-    ):
+    def batch(self, size, args, axes, *, dimension_numbers, feature_group_count, batch_group_count, **params):
         (x, w), (a, b) = args, axes
         lhs_spec, rhs_spec, out_spec = dimension_numbers
         groups = feature_group_count * batch_group_count
@@ -182,11 +161,7 @@ class ConvGeneralDilated(Primitive):
     ):
         aval, first = out, rounded_to(lhs.aval.dtype, out.dtype)
         if out.dtype in dtypes.BOOL:
-            aval, lhs, rhs = (
-                make_aval(out.shape, _COUNTS),
-                em.convert(lhs, _COUNTS),
-                em.convert(rhs, _COUNTS),
-            )
+            aval, lhs, rhs = (make_aval(out.shape, _COUNTS), em.convert(lhs, _COUNTS), em.convert(rhs, _COUNTS))
         asked = precision_asked(precision, lhs.aval.dtype) if isinstance(precision, tuple) else None
         # Where space is divided over some mesh axes and repeated over others, XLA counts twice.
         lhs = em.gathered(lhs, dimension_numbers[0][2:])
@@ -269,11 +244,7 @@ def _lhs_cotangent(
     pads = []
     for n, k, m, (low, _) in zip(
         *_sizes(
-            (lhs.shape, rhs.aval.shape, ct.aval.shape),
-            dimension_numbers,
-            lhs_dilation,
-            rhs_dilation,
-            window_strides,
+            (lhs.shape, rhs.aval.shape, ct.aval.shape), dimension_numbers, lhs_dilation, rhs_dilation, window_strides
         ),
         padding,
     ):
@@ -321,11 +292,7 @@ def _rhs_cotangent(
     pads = []
     for n, k, m, (low, _) in zip(
         *_sizes(
-            (lhs.aval.shape, rhs.shape, ct.aval.shape),
-            dimension_numbers,
-            lhs_dilation,
-            rhs_dilation,
-            window_strides,
+            (lhs.aval.shape, rhs.shape, ct.aval.shape), dimension_numbers, lhs_dilation, rhs_dilation, window_strides
         ),
         padding,
     ):
@@ -498,7 +465,5 @@ def _pads(lhs, rhs, padding, numbers, strides, dilations: tuple) -> tuple:
             f"pairs, got {padding}"
         ) from None
     if len(pads) != len(strides):
-        raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {len(strides)}, got {len(pads)}."
-        )
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(strides)}, got {len(pads)}.")
     return pads

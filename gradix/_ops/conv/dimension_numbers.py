@@ -60,13 +60,9 @@ def conv_dimension_numbers(
         plain = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(plain, plain, plain)
     if not isinstance(dimension_numbers, (list, tuple)):
-        raise TypeError(
-            f"convolution dimension_numbers must be a tuple of layouts or None, got {dimension_numbers!r}."
-        )
+        raise TypeError(f"convolution dimension_numbers must be a tuple of layouts or None, got {dimension_numbers!r}.")
     if len(dimension_numbers) != 3:
-        raise TypeError(
-            f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}."
-        )
+        raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
     if not all(isinstance(layout, str) for layout in dimension_numbers):
         raise TypeError(
             "convolution dimension_numbers elements must be strings, got "
@@ -89,9 +85,7 @@ def _check_layouts(lhs_shape, rhs_shape, layouts) -> None:
                 f"once, got {layout}."
             )
         if len(set(layout)) != len(layout):
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {layout}."
-            )
+            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {layout}.")
     spaces = [set(layout) - set(known) for layout, known in zip(layouts, ("NC", "OI", "NC"))]
     if not spaces[0] == spaces[1] == spaces[2]:
         raise TypeError(

@@ -33,14 +33,7 @@ def convolve(
     out, inner = w.shape[0] // groups, prod(w.shape[1:])
     n = batch // batch_group_count
     grouped = seen.reshape(
-        (
-            batch_group_count,
-            n,
-            feature_group_count,
-            features // feature_group_count,
-            *places,
-            *w.shape[2:],
-        )
+        (batch_group_count, n, feature_group_count, features // feature_group_count, *places, *w.shape[2:])
     )
     # to (batch group, feature group, batch, places, feature, window)
     grouped = grouped.transpose((0, 2, 1, *range(4, 4 + k), 3, *range(4 + k, 4 + 2 * k)))

@@ -31,9 +31,7 @@ def result_dtype(dtype, preferred):
             "`preferred_element_type` must not be narrower than the original type, got "
             f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead."
         )
-    if dtype not in dtypes.BOOL and not any(
-        dtype in own and preferred in wanted for own, wanted in _COMPATIBLE
-    ):
+    if dtype not in dtypes.BOOL and not any(dtype in own and preferred in wanted for own, wanted in _COMPATIBLE):
         raise TypeError(
             "Input type is incompatible with `preferred_element_type`: integers can give integers or floats, "
             "floats only floats, and complex numbers only complex numbers; got preferred_element_type of "
@@ -79,8 +77,7 @@ def check_operands(lhs, rhs, numbers, feature_groups, batch_groups) -> None:
     ):
         if n % count:
             raise ValueError(
-                f"{name} {what}_group_count must divide {side} {of} dimension size, but {count} does not "
-                f"divide {n}."
+                f"{name} {what}_group_count must divide {side} {of} dimension size, but {count} does not divide {n}."
             )
     if features // feature_groups != in_features:
         raise ValueError(

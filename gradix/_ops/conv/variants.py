@@ -49,12 +49,7 @@ def conv(
         Array([[[2., 2., 2.]]], dtype=float32)
     """
     return conv_general_dilated(
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
@@ -186,9 +181,7 @@ def _transposed_padding(extent, stride, padding: str):
         total = extent + stride - 2 + max(extent - stride, 0)
         low = extent - 1
     else:
-        raise ValueError(
-            f"conv_transpose padding must be 'SAME', 'VALID' or a sequence of pairs, got {padding!r}."
-        )
+        raise ValueError(f"conv_transpose padding must be 'SAME', 'VALID' or a sequence of pairs, got {padding!r}.")
     return low, total - low
 
 
@@ -224,10 +217,7 @@ def conv_general_dilated_patches(
     features, size = lhs.aval.shape[numbers.lhs_spec[1]], prod(filter_shape)
     row, column = [broadcasted_iota(np.dtype("int32"), (size, size), i) for i in (0, 1)]
     one_hot = convert_element_type(eq(row, column), lhs.aval.dtype)
-    kernel = reshape(
-        broadcast_in_dim(one_hot, (features, size, size), (1, 2)),
-        (features * size, 1, *filter_shape),
-    )
+    kernel = reshape(broadcast_in_dim(one_hot, (features, size, size), (1, 2)), (features * size, 1, *filter_shape))
     kernel = transpose(kernel, inverse(numbers.rhs_spec))
     return conv_general_dilated(
         lhs,
@@ -270,10 +260,7 @@ def conv_general_dilated_local(
         >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), jnp.ones((1, 2, 2)), (1,), "VALID", (2,))
         Array([[[2., 2.]]], dtype=float32)
     """
-    lhs, rhs = (
-        as_operand("conv_general_dilated_local", lhs),
-        as_operand("conv_general_dilated_local", rhs),
-    )
+    lhs, rhs = (as_operand("conv_general_dilated_local", lhs), as_operand("conv_general_dilated_local", rhs))
     pair: Any = precision if isinstance(precision, tuple) else (precision, precision)
     patches = conv_general_dilated_patches(
         lhs,
@@ -287,9 +274,7 @@ def conv_general_dilated_local(
     )
     numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
     out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec
-    y = dot_general(
-        patches, rhs, (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:])), precision
-    )
+    y = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:])), precision)
     return transpose(y, inverse((*out_spec[2:], *out_spec[:2])))
 
 
@@ -297,11 +282,7 @@ def conv_general_dilated_local(
 
 
 def conv_shape_tuple(
-    lhs_shape: Sequence[Any],
-    rhs_shape: Sequence[Any],
-    strides: Sequence[int],
-    pads: Any,
-    batch_group_count: int = 1,
+    lhs_shape: Sequence[Any], rhs_shape: Sequence[Any], strides: Sequence[int], pads: Any, batch_group_count: int = 1
 ) -> tuple:
     """The shape of a convolution with batch and features first.
 
@@ -324,12 +305,10 @@ def conv_shape_tuple(
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
         raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, "
-            f"got {len(pads)}."
+            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got {len(pads)}."
         )
     space = [
-        window_count(n + low + high, k, s)
-        for n, (low, high), k, s in zip(lhs_shape[2:], pads, rhs_shape[2:], strides)
+        window_count(n + low + high, k, s) for n, (low, high), k, s in zip(lhs_shape[2:], pads, rhs_shape[2:], strides)
     ]
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)
 
@@ -356,9 +335,7 @@ def conv_general_shape_tuple(
         (8, 28, 28, 16)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    shape = conv_shape_tuple(
-        [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs], window_strides, padding
-    )
+    shape = conv_shape_tuple([lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs], window_strides, padding)
     return tuple([shape[out.index(i)] for i in range(len(out))])
 
 

@@ -39,13 +39,11 @@ if TYPE_CHECKING:
 def _check_starts(name, x, starts):
     if len(starts) != x.ndim:
         raise TypeError(
-            f"{name} needs one start index per operand axis, got {len(starts)} for operand shape "
-            f"{x.shape}."
+            f"{name} needs one start index per operand axis, got {len(starts)} for operand shape {x.shape}."
         )
     if any(i.shape for i in starts):
         raise TypeError(
-            f"start_indices arguments to {name} must be scalars, got indices "
-            f"{', '.join([str(i) for i in starts])}"
+            f"start_indices arguments to {name} must be scalars, got indices {', '.join([str(i) for i in starts])}"
         )
     if any(i.dtype not in INTEGER or i.dtype != starts[0].dtype for i in starts):
         raise TypeError(
@@ -56,13 +54,7 @@ def _check_starts(name, x, starts):
 
 def _block(shape, starts, sizes):
     """The block as NumPy slices, clamped so that it lies inside the array."""
-    return tuple(
-        [
-            slice(k, k + m)
-            for n, i, m in zip(shape, starts, sizes)
-            for k in (min(max(int(i), 0), n - m),)
-        ]
-    )
+    return tuple([slice(k, k + m) for n, i, m in zip(shape, starts, sizes) for k in (min(max(int(i), 0), n - m),)])
 
 
 def _along(i, axis, size):
@@ -95,8 +87,7 @@ class DynamicSlice(Primitive):
             )
         if any(type(m) is int and m < 0 for m in slice_sizes):
             raise TypeError(
-                f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of "
-                f"{slice_sizes}."
+                f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {slice_sizes}."
             )
         if any(type(n) is int and type(m) is int and m > n for n, m in zip(x.shape, slice_sizes)):
             raise TypeError(
@@ -114,14 +105,7 @@ class DynamicSlice(Primitive):
 
     def transpose(self, ct, x, *starts, slice_sizes):
         rest = [None] * len(starts)
-        return [
-            bind(
-                dynamic_update_slice_p,
-                (zeros(make_aval(x.aval.shape, ct.aval.dtype)), ct, *starts),
-                {},
-            ),
-            *rest,
-        ]
+        return [bind(dynamic_update_slice_p, (zeros(make_aval(x.aval.shape, ct.aval.dtype)), ct, *starts), {}), *rest]
 
     def batch(self, size, args, axes, *, slice_sizes):
         (x, *starts), (a, *at) = args, axes
@@ -135,11 +119,7 @@ class DynamicSlice(Primitive):
         if not moving:
             return x, 0 if mapped else None
         dnums = GatherDimensionNumbers(
-            tuple(range(1, 1 + len(shape))),
-            (),
-            tuple([d + mapped for d in moving]),
-            (0,) * mapped,
-            (0,) * mapped,
+            tuple(range(1, 1 + len(shape))), (), tuple([d + mapped for d in moving]), (0,) * mapped, (0,) * mapped
         )
         return bind(
             gather_p,
@@ -218,9 +198,7 @@ class DynamicUpdateSlice(Primitive):
         moving = [d for d in range(len(shape)) if block[d] != shape[d]]
         if not moving:
             return update, 0
-        dnums = ScatterDimensionNumbers(
-            tuple(range(1, 1 + len(shape))), (), tuple([d + 1 for d in moving]), (0,), (0,)
-        )
+        dnums = ScatterDimensionNumbers(tuple(range(1, 1 + len(shape))), (), tuple([d + 1 for d in moving]), (0,), (0,))
         return bind(
             scatter_p,
             (x, _index_vectors(size, starts, at, moving), update),
@@ -254,8 +232,7 @@ def _starts(name, shape, start_indices, allow_negative):
         start_indices = _entries(name, start_indices)
     if len(start_indices) != len(shape):
         raise ValueError(
-            f"Length of slice indices must match number of operand dimensions "
-            f"({len(start_indices)} vs {shape})"
+            f"Length of slice indices must match number of operand dimensions ({len(start_indices)} vs {shape})"
         )
     if type(allow_negative) is bool:
         allow_negative = (allow_negative,) * len(shape)
@@ -263,9 +240,7 @@ def _starts(name, shape, start_indices, allow_negative):
     for i, n, negative in zip(start_indices, shape, allow_negative):
         if type(i) is int:
             if i < 0 and not negative:
-                raise ValueError(
-                    f"Index {i} is out of bounds for dimension {n} if allow_negative_indices=False"
-                )
+                raise ValueError(f"Index {i} is out of bounds for dimension {n} if allow_negative_indices=False")
         elif not isinstance(i, Array):
             (i,) = arrays(name, i)
         if type(i) is ArrayImpl:
@@ -279,11 +254,7 @@ def _starts(name, shape, start_indices, allow_negative):
         dtype = dtypes.python_scalar_dtype(int)
     wide = dtypes.index_dtype(dtype, shape)
     for d, i in enumerate(starts):
-        starts[d] = (
-            _scalar(i, wide)
-            if type(i) is int
-            else _traced(i, shape[d], allow_negative[d], dtype, wide)
-        )
+        starts[d] = _scalar(i, wide) if type(i) is int else _traced(i, shape[d], allow_negative[d], dtype, wide)
     return starts
 
 
@@ -325,9 +296,7 @@ def _scalar(i: int, dtype) -> ArrayImpl:
     found = _scalars.get((i, dtype))
     if found is None:
         info = dtypes.iinfo(dtype)
-        found = _scalars.keep(
-            (i, dtype), scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False)
-        )
+        found = _scalars.keep((i, dtype), scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False))
     return found
 
 
@@ -358,11 +327,7 @@ def dynamic_slice(
     """
     (operand,) = arrays("dynamic_slice", operand)
     starts = _starts("dynamic_slice", operand.aval.shape, start_indices, allow_negative_indices)
-    return bind(
-        dynamic_slice_p,
-        (operand, *starts),
-        {"slice_sizes": canonical_shape(slice_sizes, "slice_sizes")},
-    )
+    return bind(dynamic_slice_p, (operand, *starts), {"slice_sizes": canonical_shape(slice_sizes, "slice_sizes")})
 
 
 def dynamic_update_slice(
@@ -387,9 +352,7 @@ def dynamic_update_slice(
         Array([0, 9, 9], dtype=int32)
     """
     operand, update = arrays("dynamic_update_slice", operand, update)
-    starts = _starts(
-        "dynamic_update_slice", operand.aval.shape, start_indices, allow_negative_indices
-    )
+    starts = _starts("dynamic_update_slice", operand.aval.shape, start_indices, allow_negative_indices)
     return bind(dynamic_update_slice_p, (operand, update, *starts), {})
 
 
@@ -402,12 +365,7 @@ def _one_axis(shape, index, axis, negative):
 
 
 def dynamic_slice_in_dim(
-    operand: ArrayLike,
-    start_index: ArrayLike,
-    slice_size: int,
-    axis: int = 0,
-    *,
-    allow_negative_indices: bool = True,
+    operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
 ) -> Array:
     """The `slice_size` entries of `operand` along `axis` that start at `start_index`.
 
@@ -433,12 +391,7 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: ArrayLike,
-    index: ArrayLike,
-    axis: int = 0,
-    keepdims: bool = True,
-    *,
-    allow_negative_indices: bool = True,
+    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
     """Entry `index` of `operand` along `axis`, which stays with size 1 unless `keepdims` is False.
 
@@ -454,19 +407,12 @@ def dynamic_index_in_dim(
         >>> lax.dynamic_index_in_dim(lax.iota("int32", 5), 3, keepdims=False)
         Array(3, dtype=int32)
     """
-    out = dynamic_slice_in_dim(
-        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
-    )
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else squeeze(out, (axis,))
 
 
 def dynamic_update_slice_in_dim(
-    operand: ArrayLike,
-    update: ArrayLike,
-    start_index: ArrayLike,
-    axis: int,
-    *,
-    allow_negative_indices: bool = True,
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
     """`operand` with entries along `axis`, from `start_index` on, replaced by `update`.
 
@@ -485,19 +431,12 @@ def dynamic_update_slice_in_dim(
     """
     (operand,) = arrays("dynamic_update_slice_in_dim", operand)
     shape = operand.aval.shape
-    starts, negative = _one_axis(
-        shape, start_index, canonical_axis(axis, len(shape)), allow_negative_indices
-    )
+    starts, negative = _one_axis(shape, start_index, canonical_axis(axis, len(shape)), allow_negative_indices)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=negative)
 
 
 def dynamic_update_index_in_dim(
-    operand: ArrayLike,
-    update: ArrayLike,
-    index: ArrayLike,
-    axis: int,
-    *,
-    allow_negative_indices: bool = True,
+    operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
     """`operand` with entry `index` along `axis` replaced by `update`, which may lack that axis.
 
@@ -517,6 +456,4 @@ def dynamic_update_index_in_dim(
     axis = canonical_axis(axis, operand.aval.ndim)
     if update.aval.ndim != operand.aval.ndim:
         update = expand_dims(update, (axis,))
-    return dynamic_update_slice_in_dim(
-        operand, update, index, axis, allow_negative_indices=allow_negative_indices
-    )
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)

@@ -61,9 +61,7 @@ class Gather(Primitive):
     @memoised
     def _result(self, x, indices, dnums, slice_sizes):
         check_gather(x.shape, indices, dnums, slice_sizes)
-        return make_aval(
-            windows_shape(x.shape, indices.shape, dnums, slice_sizes), x.dtype, x.weak_type
-        )
+        return make_aval(windows_shape(x.shape, indices.shape, dnums, slice_sizes), x.dtype, x.weak_type)
 
     def abstract(self, x, indices, *, dimension_numbers, slice_sizes, **_):
         return self._result(x, indices, dimension_numbers, slice_sizes)
@@ -74,15 +72,9 @@ class Gather(Primitive):
             indices = indices.astype(np.intp)
         ok = plan.valid(indices) if mode in _FILLING else None
         if plan.single:
-            out = x[plan.corner(x.shape, indices, dimension_numbers, slice_sizes)].reshape(
-                plan.shape
-            )
+            out = x[plan.corner(x.shape, indices, dimension_numbers, slice_sizes)].reshape(plan.shape)
         elif plan.direct:
-            rows = (
-                x
-                if plan.inner == 1 and x.ndim == 1
-                else np.ascontiguousarray(x).reshape(plan.rows, plan.inner)
-            )
+            rows = x if plan.inner == 1 and x.ndim == 1 else np.ascontiguousarray(x).reshape(plan.rows, plan.inner)
             at = indices[..., 0]
             at = at if at.dtype.kind == "i" else inside(at, plan.limits[0])
             out = rows.take(at.reshape(-1), 0, mode="clip").reshape(plan.shape)
@@ -92,11 +84,7 @@ class Gather(Primitive):
         if ok is None:
             return out
         fill = np.asarray(_fill_for(x.dtype, fill_value, mode)).astype(x.dtype)
-        return np.where(
-            ok.reshape(_beside_windows(ok.shape, dimension_numbers.offset_dims, out.ndim)),
-            out,
-            fill,
-        )
+        return np.where(ok.reshape(_beside_windows(ok.shape, dimension_numbers.offset_dims, out.ndim)), out, fill)
 
     def jvp(self, primals, tangents, **params):
         (x, indices), (t, _) = primals, tangents
@@ -121,9 +109,7 @@ class Gather(Primitive):
             x, indices = to_front(size, x, a), to_front(size, indices, i)
             dnums, slice_sizes = with_batching_axis(dimension_numbers), (1, *slice_sizes)
             params = {**params, "indices_are_sorted": False}
-        return bind(
-            self, (x, indices), {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}
-        ), 0
+        return bind(self, (x, indices), {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}), 0
 
     def divide(self, mesh, avals, outs, params):
         x, indices = avals
@@ -132,9 +118,7 @@ class Gather(Primitive):
         at = list(entries(indices))
         cut = [i for i, n in enumerate(sizes) if n != x.shape[i] and i not in stacks]
         inner = [
-            i
-            for i in range(x.ndim)
-            if i not in dnums.collapsed_slice_dims and i not in dnums.operand_batching_dims
+            i for i in range(x.ndim) if i not in dnums.collapsed_slice_dims and i not in dnums.operand_batching_dims
         ]
         if any(row[i] is not None for i in cut) or any(
             None not in (row[i], at[j]) and row[i] != at[j] for i, j in stacks.items()
@@ -154,32 +138,15 @@ class Gather(Primitive):
             out[k] = e if not set(names_in(out)) & set(names_in([e])) else None
         return [tuple(out)]
 
-    def lower(
-        self,
-        em,
-        out,
-        x,
-        indices,
-        *,
-        dimension_numbers,
-        slice_sizes,
-        mode,
-        fill_value,
-        indices_are_sorted,
-        **_,
-    ):
-        y = emit_gather(
-            em, out, x, indices, dimension_numbers, slice_sizes, is_sorted=indices_are_sorted
-        )
+    def lower(self, em, out, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted, **_):
+        y = emit_gather(em, out, x, indices, dimension_numbers, slice_sizes, is_sorted=indices_are_sorted)
         if mode not in _FILLING or not dimension_numbers.start_index_map:
             return y
         limits = [x.aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
         ok = lower_valid(em, indices, limits)
         batch = [i for i in range(len(out.shape)) if i not in dimension_numbers.offset_dims]
         ok = em.broadcast_in_dim(ok, make_aval(out.shape, ok.aval.dtype), batch)
-        fill = np.asarray(_fill_for(out.dtype, fill_value, mode)).astype(
-            dtypes.physical_dtype(out.dtype)
-        )
+        fill = np.asarray(_fill_for(out.dtype, fill_value, mode)).astype(dtypes.physical_dtype(out.dtype))
         return em.select(ok, y, em.splat(fill, out))
 
 
@@ -188,10 +155,7 @@ def lower_valid(em, indices, limits):
     aval = indices.aval
     low, high = em.splat(0, aval), lower_limits(em, aval, limits)
     inside = em.op(
-        "and",
-        make_aval(aval.shape, np.dtype(bool)),
-        em.compare(indices, low, "GE"),
-        em.compare(indices, high, "LE"),
+        "and", make_aval(aval.shape, np.dtype(bool)), em.compare(indices, low, "GE"), em.compare(indices, high, "LE")
     )
     out = make_aval(aval.shape[:-1], np.dtype(bool))
     true = em.constant(True, make_aval((), np.dtype(bool)))
@@ -204,9 +168,7 @@ def lower_limits(em, aval, limits):
     if is_symbolic_shape(limits):
         return em.broadcast_in_dim(em.convert(em.sizes(limits), aval.dtype), aval, (aval.ndim - 1,))
     vector = np.array([min(n, top) for n in limits], aval.dtype)
-    return em.broadcast_in_dim(
-        em.constant(vector, make_aval(vector.shape, aval.dtype)), aval, (aval.ndim - 1,)
-    )
+    return em.broadcast_in_dim(em.constant(vector, make_aval(vector.shape, aval.dtype)), aval, (aval.ndim - 1,))
 
 
 def emit_gather(em, out, x, indices, dnums, sizes, *, is_sorted: bool = False):
@@ -312,11 +274,7 @@ def gather(
     elif fill_value is None:
         fill_value = default_fill(operand.aval.dtype)
     elif isinstance(fill_value, (Array, np.ndarray)):
-        fill_value = (
-            fill_value.host.item()
-            if isinstance(fill_value, ArrayImpl)
-            else np.asarray(fill_value).item()
-        )
+        fill_value = fill_value.host.item() if isinstance(fill_value, ArrayImpl) else np.asarray(fill_value).item()
     dnums = canonical_numbers(dimension_numbers, GatherDimensionNumbers)
     return bind(
         gather_p,
@@ -336,10 +294,7 @@ def _row_of(sizes, dtype) -> Array:
     """Sizes as a matrix of one row."""
     if not is_symbolic_shape(sizes):
         return arrays("index_take", np.array([sizes], dtype))[0]
-    values = [
-        convert_element_type(dim_as_value(n) if type(n) is SymbolicDim else np.int32(n), dtype)
-        for n in sizes
-    ]
+    values = [convert_element_type(dim_as_value(n) if type(n) is SymbolicDim else np.int32(n), dtype) for n in sizes]
     return concatenate([expand_dims(v, (0, 1)) for v in values], 1)
 
 

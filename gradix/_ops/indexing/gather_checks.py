@@ -20,19 +20,12 @@ def check_numbers(op, names, shape, indices, dnums):
     windowed, dropped, index_map, batching, batching_at = dnums
     ndim, rank = len(shape), indices.ndim
     if indices.dtype not in INTEGER:
-        raise ValueError(
-            f"indices must have an integer type, got {dtypes.dtype_name(indices.dtype)}."
-        )
+        raise ValueError(f"indices must have an integer type, got {dtypes.dtype_name(indices.dtype)}.")
     if not rank:
         raise TypeError(
-            f"{op} indices must have at least one axis, the last, for index vectors; got shape (). "
-            "Add it with x[None]."
+            f"{op} indices must have at least one axis, the last, for index vectors; got shape (). Add it with x[None]."
         )
-    for name, dims in (
-        (names[0], windowed),
-        (names[1], dropped),
-        ("operand_batching_dims", batching),
-    ):
+    for name, dims in ((names[0], windowed), (names[1], dropped), ("operand_batching_dims", batching)):
         _sorted_distinct(op, name, dims)
     for name, dims, end in (
         (names[1], dropped, ndim),
@@ -58,9 +51,7 @@ def check_numbers(op, names, shape, indices, dnums):
             f"{names[1]}, {names[2]} and operand_batching_dims in {op} op must be disjoint; got: "
             f"{dropped}, {index_map} and {batching}."
         )
-    if len(batching) != len(batching_at) or any(
-        shape[d] != indices.shape[i] for d, i in zip(batching, batching_at)
-    ):
+    if len(batching) != len(batching_at) or any(shape[d] != indices.shape[i] for d, i in zip(batching, batching_at)):
         raise TypeError(
             f"operand_batching_dims and {names[3]} in {op} op must name axes of equal sizes; got "
             f"{batching} of operand shape {shape} and {batching_at} of indices shape {indices.shape}."
@@ -79,14 +70,12 @@ def check_gather(shape, indices, dnums, slice_sizes):
     for d, (n, m) in enumerate(zip(slice_sizes, shape)):
         if not may_be_empty(m) and not 0 <= n <= m:
             raise TypeError(
-                f"Slice size at index {d} in gather op is out of range, must be within [0, {m} + 1), got "
-                f"{n}."
+                f"Slice size at index {d} in gather op is out of range, must be within [0, {m} + 1), got {n}."
             )
     for d in (*dnums.collapsed_slice_dims, *dnums.operand_batching_dims):
         if slice_sizes[d] > 1:
             raise TypeError(
-                f"Gather op can only collapse slice dims with bound 1, but bound is {slice_sizes[d]} for "
-                f"index {d}."
+                f"Gather op can only collapse slice dims with bound 1, but bound is {slice_sizes[d]} for index {d}."
             )
     kept = len(shape) - len(dnums.collapsed_slice_dims) - len(dnums.operand_batching_dims)
     if kept != len(dnums.offset_dims):
@@ -128,9 +117,7 @@ def check_scatter(scatter, x, indices, updates, dnums):
             f"operand of rank {x.ndim}."
         )
     if any(not 0 <= d < rank for d in window):
-        raise TypeError(
-            f"Invalid update_window_dims set in scatter op; valid range is [0, {rank}); got: {window}."
-        )
+        raise TypeError(f"Invalid update_window_dims set in scatter op; valid range is [0, {rank}); got: {window}.")
     for d, n in enumerate(window_sizes(x.shape, updates.shape, dnums)):
         if d not in inserted and d not in batching and n > x.shape[d]:
             raise TypeError(

@@ -77,8 +77,7 @@ class GatherScatterMode(enum.Enum):
             return _MODES[s]
         except (KeyError, TypeError):
             raise ValueError(
-                f'Unknown gather mode "{s}". Modes are "clip", "fill", "drop", "promise_in_bounds" and '
-                '"one_hot".'
+                f'Unknown gather mode "{s}". Modes are "clip", "fill", "drop", "promise_in_bounds" and "one_hot".'
             ) from None
 
 
@@ -99,18 +98,7 @@ class Windows:
     scatter. Its trailing axes, from `lead` on, hold the `inner` elements of one row.
     """
 
-    __slots__ = (
-        "shape",
-        "rows",
-        "inner",
-        "limits",
-        "strides",
-        "slots",
-        "terms",
-        "lead",
-        "direct",
-        "single",
-    )
+    __slots__ = ("shape", "rows", "inner", "limits", "strides", "slots", "terms", "lead", "direct", "single")
 
     def __init__(self, operand_shape, indices_shape, dnums, slice_sizes):
         offset, dropped, index_map, batching, batching_at = dnums
@@ -138,9 +126,7 @@ class Windows:
             if d < ndim - trailing and slice_sizes[d] > 1:
                 self.terms.append(_along(axis, self.lead, np.arange(slice_sizes[d]) * stride[d]))
         for d, i in zip(batching, batching_at):
-            self.terms.append(
-                _along(batch_axes[i], self.lead, np.arange(operand_shape[d]) * stride[d])
-            )
+            self.terms.append(_along(batch_axes[i], self.lead, np.arange(operand_shape[d]) * stride[d]))
         self.direct = not self.terms and self.strides == (1,) and self.limits[0] + 1 == self.rows
         self.single = prod(indices_shape[:-1]) == 1 and not batching
 
@@ -172,9 +158,7 @@ class Windows:
         ok = None
         for j, limit in enumerate(self.limits):
             column = indices[..., j]
-            good = (
-                (column >= 0) & (column <= limit) if column.dtype.kind == "i" else column <= limit
-            )
+            good = (column >= 0) & (column <= limit) if column.dtype.kind == "i" else column <= limit
             ok = good if ok is None else ok & good
         return None if ok is None or ok.all() else ok
 
@@ -191,12 +175,7 @@ def windows_shape(operand_shape, indices_shape, dnums, slice_sizes) -> tuple:
     offset, dropped, _, batching, _ = dnums
     inner = iter([n for d, n in enumerate(slice_sizes) if d not in dropped and d not in batching])
     outer = iter(indices_shape[:-1])
-    return tuple(
-        [
-            next(inner) if i in offset else next(outer)
-            for i in range(len(indices_shape) - 1 + len(offset))
-        ]
-    )
+    return tuple([next(inner) if i in offset else next(outer) for i in range(len(indices_shape) - 1 + len(offset))])
 
 
 def inside(column, limit):
@@ -249,9 +228,7 @@ def shifted(dnums, offset=0, operand=0, indices=0):
         return tuple([x + by for x in xs])
 
     a, b, c, d, e = dnums
-    return type(dnums)(
-        up(a, offset), up(b, operand), up(c, operand), up(d, operand), up(e, indices)
-    )
+    return type(dnums)(up(a, offset), up(b, operand), up(c, operand), up(d, operand), up(e, indices))
 
 
 def with_window_axis(dnums):

@@ -29,9 +29,7 @@ from gradix._ops.indexing.gather_dimension_numbers import (
     gather_numbers,
     window_sizes,
 )
-from gradix._ops.indexing.scatter_family import (
-    Scatter,
-)
+from gradix._ops.indexing.scatter_family import Scatter
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
@@ -114,9 +112,7 @@ class ScatterSet(Scatter):
     def transpose(self, ct, x, indices, updates, **params):
         back_x = back = None
         if type(x) is Linear:
-            back_x = bind(
-                self, (ct, indices, zeros(make_aval(updates.aval.shape, ct.aval.dtype))), params
-            )
+            back_x = bind(self, (ct, indices, zeros(make_aval(updates.aval.shape, ct.aval.dtype))), params)
         if type(updates) is Linear:
             back = read_windows(ct, indices, updates.aval.shape, params)
             if not params["unique_indices"]:
@@ -147,9 +143,7 @@ class ScatterMul(Scatter):
         total = None if t is None else bind(self, (t, indices, updates), params)
         if tu is not None:
             _need_unique(params)
-            factor = bind(
-                scatter_add_p, (zeros(x.aval), indices, tu), _add_params(params, x.aval.dtype)
-            )
+            factor = bind(scatter_add_p, (zeros(x.aval), indices, tu), _add_params(params, x.aval.dtype))
             part = mul(x, factor)
             total = part if total is None else add_any(total, part)
         return out, total
@@ -182,9 +176,7 @@ class ScatterExtremum(Scatter):
         is_x, is_u = eq(out, x), eq(read_windows(out, indices, updates.aval.shape, params), updates)
         count = bind(scatter_add_p, (convert(is_x, dtype), indices, convert(is_u, dtype)), added)
         total = bind(
-            scatter_add_p,
-            (choose(is_x, scalar_like(t, 0), t), indices, choose(is_u, scalar_like(tu, 0), tu)),
-            added,
+            scatter_add_p, (choose(is_x, scalar_like(t, 0), t), indices, choose(is_u, scalar_like(tu, 0), tu)), added
         )
         return out, div(total, count)
 
@@ -236,21 +228,11 @@ def _scatter(scatter, operand, indices, updates, dnums, *, sorted_, unique, mode
     operand, indices, updates = arrays(scatter.name, operand, indices, updates)
     jaxpr = None if scatter.combine is None else combiner(scatter.combine, operand.aval.dtype)
     return bind_scatter(
-        scatter,
-        operand,
-        indices,
-        updates,
-        dnums,
-        sorted_=sorted_,
-        unique=unique,
-        mode=mode,
-        jaxpr=jaxpr,
+        scatter, operand, indices, updates, dnums, sorted_=sorted_, unique=unique, mode=mode, jaxpr=jaxpr
     )
 
 
-def bind_scatter(
-    prim, operand, indices, updates, dnums, *, sorted_, unique, mode, jaxpr, consts=()
-):
+def bind_scatter(prim, operand, indices, updates, dnums, *, sorted_, unique, mode, jaxpr, consts=()):
     """Bind the scatter primitive `prim` with its parameters in canonical form."""
     return bind(
         prim,

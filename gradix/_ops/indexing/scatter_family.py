@@ -50,19 +50,7 @@ class Scatter(Primitive):
 
     # -- on the host -------------------------------------------------------------------------------
 
-    def host(
-        self,
-        x,
-        indices,
-        updates,
-        *,
-        dimension_numbers,
-        mode,
-        unique_indices,
-        update_jaxpr,
-        update_consts,
-        **_,
-    ):
+    def host(self, x, indices, updates, *, dimension_numbers, mode, unique_indices, update_jaxpr, update_consts, **_):
         sizes = window_sizes(x.shape, updates.shape, dimension_numbers)
         plan = windows(x.shape, indices.shape, gather_numbers(dimension_numbers), sizes)
         if indices.dtype.kind not in "iu":
@@ -104,9 +92,7 @@ class Scatter(Primitive):
     # -- differentiation and mapping ---------------------------------------------------------------
 
     def batch(self, size, args, axes, *, dimension_numbers, **params):
-        x, indices, updates = [
-            to_front(size, v, a) if a is not None else v for v, a in zip(args, axes)
-        ]
+        x, indices, updates = [to_front(size, v, a) if a is not None else v for v, a in zip(args, axes)]
         ax, ai, au = axes
         x = x if ax is not None else to_front(size, x, None)
         updates = updates if au is not None else to_front(size, updates, None)
@@ -121,9 +107,7 @@ class Scatter(Primitive):
         x, row, dnums = avals[0], entries(avals[0]), params["dimension_numbers"]
         written = set(dnums.scatter_dims_to_operand_dims)
         sizes = window_sizes(x.shape, avals[2].shape, dnums)
-        if any(
-            row[i] is not None and (i in written and sizes[i] != x.shape[i]) for i in range(x.ndim)
-        ):
+        if any(row[i] is not None and (i in written and sizes[i] != x.shape[i]) for i in range(x.ndim)):
             raise ShardingTypeError(
                 "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update "
                 f"as out sharding could not be resolved unambiguously: {x.str_short()} is divided over axes among "
@@ -147,10 +131,7 @@ class Scatter(Primitive):
         update_jaxpr,
         update_consts,
     ):
-        dnums, indices = (
-            dimension_numbers,
-            clamped(em, x, indices, updates, dimension_numbers, mode),
-        )
+        dnums, indices = (dimension_numbers, clamped(em, x, indices, updates, dimension_numbers, mode))
         scalar = make_aval((), out.dtype)
 
         def body(old, new):
@@ -184,9 +165,7 @@ def clamped(em, x, indices, updates, dnums, mode):
     sizes = window_sizes(x.aval.shape, updates.aval.shape, dnums)
     limits = [x.aval.shape[d] - sizes[d] for d in dnums.scatter_dims_to_operand_dims]
     low, aval = em.splat(0, make_aval((), indices.aval.dtype)), indices.aval
-    return em.op(
-        "clamp", aval, em.broadcast_in_dim(low, aval, ()), indices, lower_limits(em, aval, limits)
-    )
+    return em.op("clamp", aval, em.broadcast_in_dim(low, aval, ()), indices, lower_limits(em, aval, limits))
 
 
 def _numbers(dnums) -> dict:
@@ -204,9 +183,7 @@ def _numbers(dnums) -> dict:
 @memoised
 def _in_sequence(ndim, lead, window_dims):
     """The permutation that puts the window axes of the updates last; None where they are last."""
-    order = [i for i in range(lead) if i not in window_dims] + [
-        i for i in range(lead) if i in window_dims
-    ]
+    order = [i for i in range(lead) if i not in window_dims] + [i for i in range(lead) if i in window_dims]
     return None if order == list(range(lead)) else (*order, *range(lead, ndim))
 
 
@@ -228,9 +205,7 @@ def _apply(target, rows, new, function, apart):
 
 def _opened(program, consts):
     """The jaxpr of a combiner and its constants, which a closed jaxpr carries itself."""
-    return (
-        (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, consts)
-    )
+    return (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, consts)
 
 
 def _evaluator(jaxpr, consts):

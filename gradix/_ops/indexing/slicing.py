@@ -38,11 +38,7 @@ class Slice(Structural):
     def abstract(self, x, *, start_indices, limit_indices, strides):
         shape = x.shape
         steps = strides or (1,) * len(shape)
-        for name, given in (
-            ("start_indices", start_indices),
-            ("limit_indices", limit_indices),
-            ("strides", steps),
-        ):
+        for name, given in (("start_indices", start_indices), ("limit_indices", limit_indices), ("strides", steps)):
             if len(given) != len(shape):
                 raise TypeError(
                     f"slice {name} must have length equal to the number of dimensions of the operand, got "
@@ -54,22 +50,14 @@ class Slice(Structural):
                 f"slice limit_indices must be less than or equal to operand shape, got limit_indices "
                 f"{limit_indices} for operand shape {shape}."
             )
-        if any(
-            type(a) is int and type(b) is int and a > b
-            for a, b in zip(start_indices, limit_indices)
-        ):
+        if any(type(a) is int and type(b) is int and a > b for a, b in zip(start_indices, limit_indices)):
             raise TypeError(
                 f"slice limit_indices must be greater than or equal to start_indices, got start_indices "
                 f"{start_indices} and limit_indices {limit_indices}."
             )
         if any(s <= 0 for s in steps):
-            raise TypeError(
-                f"slice strides must be positive, got {strides}. lax.rev reverses an axis."
-            )
-        sizes = [
-            (b - a + (s - 1)) // s if s != 1 else b - a
-            for a, b, s in zip(start_indices, limit_indices, steps)
-        ]
+            raise TypeError(f"slice strides must be positive, got {strides}. lax.rev reverses an axis.")
+        sizes = [(b - a + (s - 1)) // s if s != 1 else b - a for a, b, s in zip(start_indices, limit_indices, steps)]
         return make_aval(tuple(sizes), x.dtype, x.weak_type)
 
     def specialise(self, x, *, start_indices, limit_indices, strides):
@@ -106,10 +94,7 @@ class Slice(Structural):
 @memoised
 def _slices(start_indices, limit_indices, strides):
     return tuple(
-        [
-            _slice(a, b, s)
-            for a, b, s in zip(start_indices, limit_indices, strides or (1,) * len(start_indices))
-        ]
+        [_slice(a, b, s) for a, b, s in zip(start_indices, limit_indices, strides or (1,) * len(start_indices))]
     )
 
 
@@ -130,9 +115,7 @@ class Pad(Primitive):
                 f"{dtypes.dtype_name(value.dtype)}."
             )
         if value.shape:
-            raise ValueError(
-                f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}"
-            )
+            raise ValueError(f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}")
         if len(padding_config) != x.ndim:
             raise ValueError(
                 f"length of padding_config must equal the number of axes of operand, got padding_config "
@@ -140,8 +123,7 @@ class Pad(Primitive):
             )
         if any(i < 0 for _, _, i in padding_config):
             raise ValueError(
-                f"interior padding in padding_config must be nonnegative, got padding_config "
-                f"{padding_config}"
+                f"interior padding in padding_config must be nonnegative, got padding_config {padding_config}"
             )
         shape = tuple([_padded(n, *c) for n, c in zip(x.shape, padding_config)])
         if any(type(n) is int and n < 0 for n in shape):
@@ -166,19 +148,13 @@ class Pad(Primitive):
         if t is None and tv is None:
             return out, None
         x, value = primals
-        return out, pad(
-            zeros(x.aval) if t is None else t,
-            zeros(value.aval) if tv is None else tv,
-            padding_config,
-        )
+        return out, pad(zeros(x.aval) if t is None else t, zeros(value.aval) if tv is None else tv, padding_config)
 
     def transpose(self, ct, x, value, *, padding_config):
         cut = [(-lo, -hi, 0) for lo, hi, _ in padding_config]
         kept = pad(ct, summed_like(scalar_like(ct, 0), ct), cut)
         if any(i for _, _, i in padding_config):
-            kept = slice(
-                kept, (0,) * ct.aval.ndim, kept.aval.shape, [i + 1 for _, _, i in padding_config]
-            )
+            kept = slice(kept, (0,) * ct.aval.ndim, kept.aval.shape, [i + 1 for _, _, i in padding_config])
         back = None
         if type(value) is Linear:  # the sum of the cotangent over the padding
             ones = np.zeros(x.aval.shape, bool)
@@ -190,9 +166,7 @@ class Pad(Primitive):
     def batch(self, size, args, axes, *, padding_config):
         (x, value), (a, av) = args, axes
         if av is None:
-            return bind(
-                self, (x, value), {"padding_config": _insert(padding_config, a, (0, 0, 0))}
-            ), a
+            return bind(self, (x, value), {"padding_config": _insert(padding_config, a, (0, 0, 0))}), a
         # Each example has its own value: pad with zeros, and put the values in place of the padding.
         shape = x.aval.shape if a is None else x.aval.shape[:a] + x.aval.shape[a + 1 :]
         inside = to_axis(size, pad(np.ones(shape, bool), False, padding_config), None, 0)
@@ -211,9 +185,7 @@ class Pad(Primitive):
 
 def _padded(n, lo, hi, interior):
     """An axis's size after padding."""
-    return (
-        n + (lo + hi) + ((n - 1) * interior if interior and not (type(n) is int and n == 0) else 0)
-    )
+    return n + (lo + hi) + ((n - 1) * interior if interior and not (type(n) is int and n == 0) else 0)
 
 
 @memoised
@@ -230,9 +202,7 @@ def _placement(shape, padding_config):
         trivial = trivial and count == n
         start = lo + first * step
         kept.append(_slice(first, first + count))
-        target.append(
-            _slice(start, start + (count - 1) * step + 1, step) if count else _slice(0, 0)
-        )
+        target.append(_slice(start, start + (count - 1) * step + 1, step) if count else _slice(0, 0))
     return out, None if trivial else tuple(kept), tuple(target)
 
 
@@ -272,11 +242,7 @@ def slice(
 
 
 def slice_in_dim(
-    operand: ArrayLike,
-    start_index: int | None,
-    limit_index: int | None,
-    stride: int = 1,
-    axis: int = 0,
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Array:
     """`operand[start_index:limit_index:stride]` along `axis`; negative indices count from the end.
 
@@ -304,9 +270,7 @@ def slice_in_dim(
     strides = tuple([index(stride) if i == axis else 1 for i in range(len(shape))])
     if seen.counts is not None:
         starts, limits = _inside(starts, limits, shape)
-    return bind(
-        slice_p, (operand,), {"start_indices": starts, "limit_indices": limits, "strides": strides}
-    )
+    return bind(slice_p, (operand,), {"start_indices": starts, "limit_indices": limits, "strides": strides})
 
 
 def _inside(starts, limits, shape) -> tuple:
@@ -314,12 +278,7 @@ def _inside(starts, limits, shape) -> tuple:
     if len(starts) == len(limits) == len(shape):
         starts = tuple([within_size(a, n) for a, n in zip(starts, shape)])
         limits = tuple([within_size(b, n) for b, n in zip(limits, shape)])
-        limits = tuple(
-            [
-                larger(a, b) if a is not b and is_count(n) else b
-                for a, b, n in zip(starts, limits, shape)
-            ]
-        )
+        limits = tuple([larger(a, b) if a is not b and is_count(n) else b for a, b, n in zip(starts, limits, shape)])
     return starts, limits
 
 
@@ -354,9 +313,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     return out if keepdims else squeeze(out, (axis,))
 
 
-def pad(
-    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[Size, Size, int]]
-) -> Array:
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[Size, Size, int]]) -> Array:
     """`operand` with `padding_value` before, after and between its elements.
 
     Args:
@@ -376,7 +333,5 @@ def pad(
     operand, padding_value = arrays("pad", operand, padding_value)
     config = tuple([canonical_shape(c, "padding_config") for c in padding_config])
     if any(len(c) != 3 for c in config):
-        raise ValueError(
-            f"padding_config must hold (low, high, interior) for each axis, got {config}"
-        )
+        raise ValueError(f"padding_config must hold (low, high, interior) for each axis, got {config}")
     return bind(pad_p, (operand, padding_value), {"padding_config": config})

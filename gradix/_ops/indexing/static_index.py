@@ -49,11 +49,7 @@ def _numpy_index(index) -> Any:
         index = _value(index)
     elif type(index) is not np.ndarray or guards_transfers():
         return None
-    if (
-        index is None
-        or index.dtype.kind not in "iub"
-        or (not index.ndim and index.dtype.kind == "b")
-    ):
+    if index is None or index.dtype.kind not in "iub" or (not index.ndim and index.dtype.kind == "b"):
         return None
     return index
 

@@ -21,12 +21,7 @@ from gradix._ops.operands import scalar_like
 from gradix._ops.precision import Precision
 from gradix._ops.select import choose
 
-PREFIX = {
-    np.dtype("float32"): "s",
-    np.dtype("float64"): "d",
-    np.dtype("complex64"): "c",
-    np.dtype("complex128"): "z",
-}
+PREFIX = {np.dtype("float32"): "s", np.dtype("float64"): "d", np.dtype("complex64"): "c", np.dtype("complex128"): "z"}
 INDEX = np.dtype("int32")
 
 
@@ -90,9 +85,7 @@ def each(function, lead: tuple, outs, *arrays) -> list:
         outs: `(trailing shape, dtype)` of each result.
     """
     if not lead:
-        return [
-            _as_given(value, shape, dtype) for value, (shape, dtype) in zip(function(*arrays), outs)
-        ]
+        return [_as_given(value, shape, dtype) for value, (shape, dtype) in zip(function(*arrays), outs)]
     results = [np.empty((*lead, *shape), dtype) for shape, dtype in outs]
     for place in itertools.product(*map(range, lead)):
         for result, value in zip(results, function(*[a[place] for a in arrays])):
@@ -102,26 +95,13 @@ def each(function, lead: tuple, outs, *arrays) -> list:
 
 def _as_given(value, shape, dtype) -> np.ndarray:
     """A result as LAPACK returns it; a number is expanded to an array filled with it."""
-    return (
-        np.full(shape, value, dtype)
-        if type(value) in (float, complex)
-        else np.asarray(value, dtype)
-    )
+    return np.full(shape, value, dtype) if type(value) in (float, complex) else np.asarray(value, dtype)
 
 
 # -- LAPACK from XLA -------------------------------------------------------------------------------
 
 
-def lapack(
-    em,
-    target: str,
-    values,
-    outs,
-    columns,
-    config: dict | None = None,
-    *,
-    aliases: dict | None = None,
-) -> list:
+def lapack(em, target: str, values, outs, columns, config: dict | None = None, *, aliases: dict | None = None) -> list:
     """Call `lapack_{target}_ffi`.
 
     `columns` says for each operand and result whether it holds matrices, in column-major order.
@@ -178,9 +158,7 @@ def emit_triangle(em, x, lower: bool, offset: int = 0, fill: int = 0):
 def emit_eye(em, aval):
     """Identity matrices, not necessarily square."""
     at = make_aval(aval.shape, INDEX)
-    return em.convert(
-        em.compare(em.iota(at, aval.ndim - 2), em.iota(at, aval.ndim - 1), "EQ"), aval.dtype
-    )
+    return em.convert(em.compare(em.iota(at, aval.ndim - 2), em.iota(at, aval.ndim - 1), "EQ"), aval.dtype)
 
 
 # -- algebra of derivatives ------------------------------------------------------------------------
@@ -228,9 +206,7 @@ def identity(x, rows: int, columns: int | None = None):
 
 
 def _places(shape):
-    return broadcasted_iota(INDEX, shape, len(shape) - 2), broadcasted_iota(
-        INDEX, shape, len(shape) - 1
-    )
+    return broadcasted_iota(INDEX, shape, len(shape) - 2), broadcasted_iota(INDEX, shape, len(shape) - 1)
 
 
 def diagonal(x):

@@ -117,9 +117,7 @@ def _turned(ct):
     if m != n:
         return ne(ct, scalar_like(ct, 0))
     largest = reduce_max(abs(ct), (len(lead), len(lead) + 1))
-    limit = mul(
-        largest, scalar_like(largest, _ROUNDING * float(bound_of(n)) ** 0.5 * _rounding(largest))
-    )
+    limit = mul(largest, scalar_like(largest, _ROUNDING * float(bound_of(n)) ** 0.5 * _rounding(largest)))
     wide = broadcast_in_dim(limit, ct.aval.shape, tuple(range(len(lead))))
     return bitwise_not(le(abs(sub(ct, adjoint(ct))), wide))
 

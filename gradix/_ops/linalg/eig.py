@@ -53,31 +53,14 @@ class Eig(Factorization):
     multiple_results = True
 
     def abstract(
-        self,
-        x,
-        *,
-        compute_left_eigenvectors,
-        compute_right_eigenvectors,
-        enable_eigvec_derivs,
-        implementation,
+        self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs, implementation
     ):
         shape = check_matrices(self.name, x, square=True)
         dtype = dtypes.to_complex_dtype(x.dtype)
         vectors = compute_left_eigenvectors + compute_right_eigenvectors
-        return [
-            make_aval(shape[:-1], dtype, x.weak_type),
-            *[make_aval(shape, dtype, x.weak_type)] * vectors,
-        ]
+        return [make_aval(shape[:-1], dtype, x.weak_type), *[make_aval(shape, dtype, x.weak_type)] * vectors]
 
-    def host(
-        self,
-        x,
-        *,
-        compute_left_eigenvectors,
-        compute_right_eigenvectors,
-        enable_eigvec_derivs,
-        implementation,
-    ):
+    def host(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs, implementation):
         left, right = compute_left_eigenvectors, compute_right_eigenvectors
         shape, dtype = x.shape, dtypes.to_complex_dtype(x.dtype)
         outs = [(shape[-1:], dtype), *[(shape[-2:], dtype)] * (left + right)]
@@ -129,11 +112,7 @@ class Eig(Factorization):
         w, v = (
             out
             if compute_right_eigenvectors
-            else bind(
-                self,
-                (x,),
-                {**params, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True},
-            )
+            else bind(self, (x,), {**params, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True})
         )
         inner = solve_matrices(v, product(convert_element_type(t, v.aval.dtype), v))
         dw = diagonal(inner)
@@ -179,11 +158,7 @@ class Eig(Factorization):
                 config,
             )
             w = em.op("complex", values, wr, wi)
-        vectors = [
-            v
-            for v, asked in ((vl, compute_left_eigenvectors), (vr, compute_right_eigenvectors))
-            if asked
-        ]
+        vectors = [v for v, asked in ((vl, compute_left_eigenvectors), (vr, compute_right_eigenvectors)) if asked]
         return nan_unless(em, info, [w, *vectors])
 
     def show(self, params):

@@ -45,8 +45,7 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
     def abstract(self, pivots, *, permutation_size):
         if pivots.ndim < 1 or pivots.dtype != INDEX:
             raise ValueError(
-                f"Argument to lu_pivots_to_permutation must have rank at least 1 and dtype int32, got "
-                f"{pivots}."
+                f"Argument to lu_pivots_to_permutation must have rank at least 1 and dtype int32, got {pivots}."
             )
         if permutation_size < pivots.shape[-1]:
             raise ValueError(
@@ -91,11 +90,7 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
             at_i = em.dynamic_slice(perm, starts, one.shape)
             here = em.compare(start, spread(j), "EQ")
             at_j = em.reduce(
-                [em.select(here, perm, em.constant(0, out))],
-                [zero],
-                [lead],
-                [make_aval(one.shape[:-1], INDEX)],
-                "add",
+                [em.select(here, perm, em.constant(0, out))], [zero], [lead], [make_aval(one.shape[:-1], INDEX)], "add"
             )[0]
             moved = em.select(here, spread(at_i), perm)
             first = em.compare(start, em.broadcast(i, out.shape), "EQ")
@@ -116,11 +111,7 @@ class LU(Factorization):
 
     def abstract(self, x):
         *lead, m, n = check_matrices(self.name, x)
-        return [
-            x,
-            make_aval((*lead, min(m, n)), INDEX, x.weak_type),
-            make_aval((*lead, m), INDEX, x.weak_type),
-        ]
+        return [x, make_aval((*lead, min(m, n)), INDEX, x.weak_type), make_aval((*lead, m), INDEX, x.weak_type)]
 
     def host(self, x):
         *lead, m, n = x.shape
@@ -129,9 +120,7 @@ class LU(Factorization):
             factors, pivots = x, np.zeros((*lead, min(m, n)), INDEX)
         else:
             factor = getattr(_lapack, routine(x.dtype, "getrf"))
-            factors, pivots = (
-                each(lambda a: factor(a)[:2], tuple(lead), outs, x) if lead else factor(x)[:2]
-            )
+            factors, pivots = each(lambda a: factor(a)[:2], tuple(lead), outs, x) if lead else factor(x)[:2]
         return [factors, pivots, lu_pivots_to_permutation_p.host(pivots, permutation_size=m)]
 
     def jvp(self, primals, tangents):
@@ -157,9 +146,7 @@ class LU(Factorization):
         )
         (factors,) = nan_unless(em, info, [factors], "GE")  # info > 0 is a zero pivot
         pivots = em.op("subtract", pivot_type, pivots, em.constant(1, pivot_type))
-        perm = em.lower(
-            lu_pivots_to_permutation_p, perm_type, pivots, permutation_size=out.shape[-2]
-        )
+        perm = em.lower(lu_pivots_to_permutation_p, perm_type, pivots, permutation_size=out.shape[-2])
         return [factors, pivots, perm]
 
 
@@ -170,9 +157,7 @@ def _lu_tangent(factors, perm, t):
     U⁻¹` above.
     """
     lower, upper = _lower(factors), _upper(factors)
-    inner = triangular_solve(
-        lower, take_rows(t, perm), left_side=True, lower=True, unit_diagonal=True
-    )
+    inner = triangular_solve(lower, take_rows(t, perm), left_side=True, lower=True, unit_diagonal=True)
     inner = triangular_solve(upper, inner, left_side=False, lower=False)
     return add(product(lower, triangle(inner, True, -1)), product(triangle(inner, False), upper))
 
@@ -201,9 +186,7 @@ def _padded(x, rows: int, columns: int):
 def _placed_identity(x, n: int, start: int):
     """A square matrix with ones on the diagonal from `start` on, zero elsewhere."""
     eye = identity(x, n - start)
-    return pad(
-        eye, scalar_like(eye, 0), [*[(0, 0, 0)] * (x.aval.ndim - 2), (start, 0, 0), (start, 0, 0)]
-    )
+    return pad(eye, scalar_like(eye, 0), [*[(0, 0, 0)] * (x.aval.ndim - 2), (start, 0, 0), (start, 0, 0)])
 
 
 def take_rows(x, order):
@@ -247,9 +230,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
         Array([2, 0, 1], dtype=int32)
     """
     pivots = as_operand("lu_pivots_to_permutation", pivots)
-    return bind(
-        lu_pivots_to_permutation_p, (pivots,), {"permutation_size": index(permutation_size)}
-    )
+    return bind(lu_pivots_to_permutation_p, (pivots,), {"permutation_size": index(permutation_size)})
 
 
 def lu(x: ArrayLike) -> list[Array]:

@@ -40,9 +40,7 @@ class Ormqr(Factorization):
                 f"{a.shape}, {taus.shape} and {c.shape}. Use vmap, or gradix.numpy.broadcast_to."
             )
         if taus.shape[-1] > min(m, n):
-            raise ValueError(
-                f"ormqr takes at most min{(m, n)} taus for matrices of shape {a.shape}, got {taus.shape}."
-            )
+            raise ValueError(f"ormqr takes at most min{(m, n)} taus for matrices of shape {a.shape}, got {taus.shape}.")
         if c.shape[-2 if left else -1] != m:
             raise ValueError(
                 f"ormqr with left={left} expects c to have the same number of "
@@ -76,24 +74,16 @@ class Ormqr(Factorization):
                 "differentiation with respect to the reflections",
                 "make Q with lax.linalg.qr, which has derivatives, and multiply",
             )
-        return bind(self, primals, params), None if tangents[2] is None else bind(
-            self, (a, taus, tangents[2]), params
-        )
+        return bind(self, primals, params), None if tangents[2] is None else bind(self, (a, taus, tangents[2]), params)
 
     def transpose(self, ct, a, taus, c, *, left, transpose):
         if type(a) is Linear or type(taus) is Linear:
             raise self.missing(
-                "transpose",
-                "reverse-mode differentiation with respect to the reflections",
-                "make Q with lax.linalg.qr",
+                "transpose", "reverse-mode differentiation with respect to the reflections", "make Q with lax.linalg.qr"
             )
         is_complex = ct.aval.dtype in dtypes.COMPLEX
         # The transpose of Q is the conjugate of Qᴴ.
-        back = bind(
-            self,
-            (a, taus, conj(ct) if is_complex else ct),
-            {"left": left, "transpose": not transpose},
-        )
+        back = bind(self, (a, taus, conj(ct) if is_complex else ct), {"left": left, "transpose": not transpose})
         return [None, None, conj(back) if is_complex else back]
 
     def batch(self, size, args, axes, *, left, transpose):
@@ -105,9 +95,7 @@ class Ormqr(Factorization):
         moved = move_axis(c, axes[2], at)
         shape = moved.aval.shape
         joined = reshape(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
-        return reshape(
-            bind(self, (a, taus, joined), {"left": left, "transpose": transpose}), shape
-        ), at
+        return reshape(bind(self, (a, taus, joined), {"left": left, "transpose": transpose}), shape), at
 
     def lower(self, em, out, a, taus, c, *, left, transpose):
         if not out.size or not taus.aval.size:
@@ -130,9 +118,7 @@ class Ormqr(Factorization):
 ormqr_p = Ormqr("ormqr")
 
 
-def ormqr(
-    a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
-) -> Array:
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """The product of `c` with the matrix Q of a QR factorization, from its reflections.
 
     Args:
@@ -154,6 +140,4 @@ def ormqr(
         Array([[3.],
                [4.]], dtype=float32)
     """
-    return bind(
-        ormqr_p, operands("ormqr", a, taus, c), {"left": bool(left), "transpose": bool(transpose)}
-    )
+    return bind(ormqr_p, operands("ormqr", a, taus, c), {"left": bool(left), "transpose": bool(transpose)})

@@ -59,9 +59,7 @@ def _emit_part(em, x, out):
     """The leading part of the shape of `out`."""
     if out.shape == x.shape:
         return x
-    return slice_p.lower(
-        em, out, x, start_indices=(0,) * x.ndim, limit_indices=out.shape, strides=None
-    )
+    return slice_p.lower(em, out, x, start_indices=(0,) * x.ndim, limit_indices=out.shape, strides=None)
 
 
 class HouseholderProduct(Factorization):
@@ -73,9 +71,7 @@ class HouseholderProduct(Factorization):
     def abstract(self, a, taus):
         *lead, m, n = check_matrices(self.name, a)
         if a.dtype != taus.dtype:
-            raise TypeError(
-                f"The dtypes of a and taus must agree in householder_product, got {a} and {taus}."
-            )
+            raise TypeError(f"The dtypes of a and taus must agree in householder_product, got {a} and {taus}.")
         if taus.shape[:-1] != tuple(lead) or taus.shape[-1:] > (min(m, n),) or m < n:
             raise ValueError(
                 f"householder_product needs at least as many rows as columns, and at most as many taus as "
@@ -87,26 +83,14 @@ class HouseholderProduct(Factorization):
         if not a.size:
             return a
         build = getattr(_lapack, routine(a.dtype, "orgqr", "ungqr"))
-        (out,) = each(
-            lambda x, t: [_padded_build(build, x, t)],
-            a.shape[:-2],
-            [(a.shape[-2:], a.dtype)],
-            a,
-            taus,
-        )
+        (out,) = each(lambda x, t: [_padded_build(build, x, t)], a.shape[:-2], [(a.shape[-2:], a.dtype)], a, taus)
         return out
 
     def lower(self, em, out, a, taus):
         if not out.size:
             return a
         (q,) = lapack(
-            em,
-            routine(out.dtype, "orgqr", "ungqr"),
-            [a, taus],
-            [out],
-            (True, False, True),
-            None,
-            aliases={0: 0},
+            em, routine(out.dtype, "orgqr", "ungqr"), [a, taus], [out], (True, False, True), None, aliases={0: 0}
         )
         return q
 
@@ -133,16 +117,12 @@ class Geqrf(Factorization):
         if not x.size:
             return [x, np.zeros((*lead, min(m, n)), x.dtype)]
         factor = getattr(_lapack, routine(x.dtype, "geqrf"))
-        return each(
-            lambda a: factor(a)[:2], tuple(lead), [((m, n), x.dtype), ((min(m, n),), x.dtype)], x
-        )
+        return each(lambda a: factor(a)[:2], tuple(lead), [((m, n), x.dtype), ((min(m, n),), x.dtype)], x)
 
     def lower(self, em, outs, x):
         if not x.aval.size:
             return [x, em.constant(0, outs[1])]
-        return lapack(
-            em, routine(x.dtype, "geqrf"), [x], outs, (True, True, False), None, aliases={0: 0}
-        )
+        return lapack(em, routine(x.dtype, "geqrf"), [x], outs, (True, True, False), None, aliases={0: 0})
 
 
 class QR(Factorization):
@@ -161,10 +141,7 @@ class QR(Factorization):
         k = m if full_matrices else min(m, n)
         outs = [((m, k), x.dtype), ((k, n), x.dtype), *([((n,), INDEX)] if pivoting else [])]
         if not x.size:
-            empty = [
-                np.broadcast_to(np.eye(m, k, dtype=x.dtype), (*lead, m, k)),
-                np.zeros((*lead, k, n), x.dtype),
-            ]
+            empty = [np.broadcast_to(np.eye(m, k, dtype=x.dtype), (*lead, m, k)), np.zeros((*lead, k, n), x.dtype)]
             return [*empty, np.broadcast_to(np.arange(n, dtype=INDEX), (*lead, n))][: len(outs)]
         return each(_factor(x.dtype, m, n, k, pivoting), tuple(lead), outs, x)
 
@@ -182,11 +159,7 @@ class QR(Factorization):
         q_type, r_type, *order_type = outs
         *lead, m, n = x.shape
         if not x.aval.size:
-            return [
-                emit_eye(em, q_type),
-                em.constant(0, r_type),
-                *[em.iota(o, o.ndim - 1) for o in order_type],
-            ]
+            return [emit_eye(em, q_type), em.constant(0, r_type), *[em.iota(o, o.ndim - 1) for o in order_type]]
         taus = make_aval((*lead, smaller(m, n)), x.dtype)
         order = []
         if pivoting:
@@ -203,23 +176,11 @@ class QR(Factorization):
             order = [em.op("subtract", order_type[0], place, em.constant(1, order_type[0]))]
         else:
             r, tau = lapack(
-                em,
-                routine(x.dtype, "geqrf"),
-                [x],
-                [x.aval, taus],
-                (True, True, False),
-                None,
-                aliases={0: 0},
+                em, routine(x.dtype, "geqrf"), [x], [x.aval, taus], (True, True, False), None, aliases={0: 0}
             )
         basis = _emit_columns(em, r, q_type.shape[-1])
         (q,) = lapack(
-            em,
-            routine(x.dtype, "orgqr", "ungqr"),
-            [basis, tau],
-            [q_type],
-            (True, False, True),
-            None,
-            aliases={0: 0},
+            em, routine(x.dtype, "orgqr", "ungqr"), [basis, tau], [q_type], (True, False, True), None, aliases={0: 0}
         )
         return [q, emit_triangle(em, _emit_part(em, r, r_type), lower=False), *order]
 
@@ -260,16 +221,12 @@ def _qr_tangents(q, r, t):
     inner = product(adjoint(q), scaled)  # k × p
     below = triangle(inner, True, -1)
     if k != p:
-        below = pad(
-            below, scalar_like(below, 0), [*[(0, 0, 0)] * (below.aval.ndim - 1), (0, k - p, 0)]
-        )
+        below = pad(below, scalar_like(below, 0), [*[(0, 0, 0)] * (below.aval.ndim - 1), (0, k - p, 0)])
     turn = sub(below, adjoint(below))
     if inner.aval.dtype in dtypes.COMPLEX:  # the diagonal of R stays real
         phase = only_diagonal(sub(inner, convert_element_type(real_part(inner), inner.aval.dtype)))
         if k != p:
-            phase = pad(
-                phase, scalar_like(phase, 0), [*[(0, 0, 0)] * (phase.aval.ndim - 1), (0, k - p, 0)]
-            )
+            phase = pad(phase, scalar_like(phase, 0), [*[(0, 0, 0)] * (phase.aval.ndim - 1), (0, k - p, 0)])
         turn = add_any(turn, phase)
     dq = product(q, turn)
     if k != m:  # else what is added is zero
@@ -306,11 +263,7 @@ def geqrf(x):
 
 
 def qr(
-    x: ArrayLike,
-    *,
-    pivoting: bool = False,
-    full_matrices: bool = True,
-    use_magma: bool | None = None,
+    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
 ) -> tuple[Array, Array]:
     """The QR factorization `x = Q R`.
 
@@ -333,10 +286,6 @@ def qr(
         bind(
             qr_p,
             (as_operand("qr", x),),
-            {
-                "pivoting": bool(pivoting),
-                "full_matrices": bool(full_matrices),
-                "use_magma": use_magma,
-            },
+            {"pivoting": bool(pivoting), "full_matrices": bool(full_matrices), "use_magma": use_magma},
         )
     )

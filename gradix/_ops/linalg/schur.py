@@ -11,16 +11,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.trace import bind
-from gradix._ops.linalg.base import (
-    Factorization,
-    check_matrices,
-    each,
-    info_aval,
-    lapack,
-    letter,
-    nan_unless,
-    routine,
-)
+from gradix._ops.linalg.base import Factorization, check_matrices, each, info_aval, lapack, letter, nan_unless, routine
 from gradix._ops.operands import as_operand
 
 if TYPE_CHECKING:
@@ -62,9 +53,7 @@ class Schur(Factorization):
         results = [x.aval, x.aval, *values, info_aval(lead), info_aval(lead)]
         config = {"mode": letter("V" if compute_schur_vectors else "N"), "sort": letter("N")}
         columns = (True, True, True, *[False] * (len(values) + 2))
-        t, z, *_, info = lapack(
-            em, routine(x.dtype, "gees"), [x], results, columns, config, aliases={0: 0}
-        )
+        t, z, *_, info = lapack(em, routine(x.dtype, "gees"), [x], results, columns, config, aliases={0: 0})
         return nan_unless(em, info, [t, z][: len(outs)])
 
     def show(self, params):
@@ -154,11 +143,7 @@ def schur(
     return bind(
         schur_p,
         (as_operand("schur", x),),
-        {
-            "compute_schur_vectors": bool(compute_schur_vectors),
-            "sort_eig_vals": False,
-            "select_callable": None,
-        },
+        {"compute_schur_vectors": bool(compute_schur_vectors), "sort_eig_vals": False, "select_callable": None},
     )
 
 

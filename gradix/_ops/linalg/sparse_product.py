@@ -24,9 +24,7 @@ _gather = lazy_module("gradix._ops.indexing.gather")
 _numbers = lazy_module("gradix._ops.indexing.gather_dimension_numbers")
 _scatter = lazy_module("gradix._ops.indexing.scatter")
 _HALVES = frozenset(map(np.dtype, ("float16", ml_dtypes.bfloat16)))
-_OF_SCIPY = tuple(
-    map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64"))
-)
+_OF_SCIPY = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64")))
 
 
 class SparseProduct(Primitive):
@@ -54,8 +52,7 @@ class SparseProduct(Primitive):
             )
         if starts and starts[0].shape != (height + 1,):
             raise TypeError(
-                f"sparse_product requires the starts of {height} rows and an end, got shape "
-                f"{starts[0].shape}."
+                f"sparse_product requires the starts of {height} rows and an end, got shape {starts[0].shape}."
             )
         return make_aval((height, dense.shape[1]), data.dtype, data.weak_type and dense.weak_type)
 
@@ -68,10 +65,7 @@ class SparseProduct(Primitive):
 
     def host(self, data, rows, columns, dense, *starts, height, ordered):
         if data.dtype in _OF_SCIPY:
-            return (
-                _sparse.coo_matrix((data, (rows, columns)), shape=(height, dense.shape[0])).tocsr()
-                @ dense
-            )
+            return _sparse.coo_matrix((data, (rows, columns)), shape=(height, dense.shape[0])).tocsr() @ dense
         out = np.zeros((height, dense.shape[1]), data.dtype)
         np.add.at(out, rows, data[:, None] * dense[columns])
         return out
@@ -91,22 +85,10 @@ class SparseProduct(Primitive):
         if type(data) is Linear:
             # d out[r, :] = d data · dense[c, :], so an element's cotangent is the product of two
             # rows.
-            return [
-                bind(sampled_product_p, (ct, dense, rows, columns), {}),
-                None,
-                None,
-                None,
-                *[None for _ in starts],
-            ]
+            return [bind(sampled_product_p, (ct, dense, rows, columns), {}), None, None, None, *[None for _ in starts]]
         # data at (column, row): the transposed matrix.
         back = {"height": dense.aval.shape[0], "ordered": False}
-        return [
-            None,
-            None,
-            None,
-            bind(self, (data, columns, rows, ct), back),
-            *[None for _ in starts],
-        ]
+        return [None, None, None, bind(self, (data, columns, rows, ct), back), *[None for _ in starts]]
 
     def batch(self, size, args, axes, *, height, ordered):
         data, rows, columns, dense, *starts = args
@@ -123,21 +105,12 @@ class SparseProduct(Primitive):
         # Many sparse matrices become the diagonal blocks of a large one.
         data, rows, columns, dense = [to_front(size, x, a) for x, a in zip(args[:4], axes)]
         _, width, count = dense.aval.shape
-        flat = [
-            reshape(x, (size * data.aval.shape[1],))
-            for x in (data, _moved(rows, height), _moved(columns, width))
-        ]
-        out = bind(
-            self,
-            (*flat, reshape(dense, (size * width, count))),
-            {"height": size * height, "ordered": ordered},
-        )
+        flat = [reshape(x, (size * data.aval.shape[1],)) for x in (data, _moved(rows, height), _moved(columns, width))]
+        out = bind(self, (*flat, reshape(dense, (size * width, count))), {"height": size * height, "ordered": ordered})
         return reshape(out, (size, height, count)), 0
 
     def expand(self, data, rows, columns, dense, *starts, height, ordered):
-        terms = mul(
-            broadcast_in_dim(data, (data.shape[0], dense.shape[1]), (0,)), _taken(dense, columns)
-        )
+        terms = mul(broadcast_in_dim(data, (data.shape[0], dense.shape[1]), (0,)), _taken(dense, columns))
         zero = broadcast_in_dim(scalar_like(dense, 0), (height, dense.shape[1]), ())
         into_rows = _scatter.ScatterDimensionNumbers((1,), (0,), (0,))
         return _scatter.scatter_add(
@@ -192,10 +165,7 @@ class SampledProduct(Primitive):
     def batch(self, size, args, axes):
         x, y, rows, columns = [to_front(size, v, a) for v, a in zip(args, axes)]
         stacked = [reshape(v, (size * v.aval.shape[1], v.aval.shape[2])) for v in (x, y)]
-        places = [
-            reshape(_moved(p, v.aval.shape[1]), (size * p.aval.shape[1],))
-            for p, v in ((rows, x), (columns, y))
-        ]
+        places = [reshape(_moved(p, v.aval.shape[1]), (size * p.aval.shape[1],)) for p, v in ((rows, x), (columns, y))]
         out = bind(self, (*stacked, *places), {})
         return reshape(out, (size, rows.aval.shape[1])), 0
 
@@ -205,15 +175,9 @@ class SampledProduct(Primitive):
 
 def _taken(x, places):
     """The rows of `x` at these places."""
-    rows = _numbers.GatherDimensionNumbers(
-        offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
-    )
+    rows = _numbers.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
     return _gather.gather(
-        x,
-        expand_dims(places, (1,)),
-        rows,
-        (1, x.aval.shape[1]),
-        mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS,
+        x, expand_dims(places, (1,)), rows, (1, x.aval.shape[1]), mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS
     )
 
 
@@ -254,7 +218,5 @@ def sparse_product(data, rows, columns, dense, height: int, *, ordered: bool = F
         Array([[6.],
                [5.]], dtype=float32)
     """
-    args = operands(
-        "sparse_product", data, rows, columns, dense, *([] if starts is None else [starts])
-    )
+    args = operands("sparse_product", data, rows, columns, dense, *([] if starts is None else [starts]))
     return bind(sparse_product_p, args, {"height": int(height), "ordered": bool(ordered)})

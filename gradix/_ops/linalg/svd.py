@@ -85,15 +85,10 @@ class Svd(Factorization):
         k = min(m, n)
         outs = [((k,), real_of(x.dtype))]
         if compute_uv:
-            outs += [
-                ((m, m if full_matrices else k), x.dtype),
-                ((n if full_matrices else k, n), x.dtype),
-            ]
+            outs += [((m, m if full_matrices else k), x.dtype), ((n if full_matrices else k, n), x.dtype)]
         if not x.size:
             return [
-                np.zeros((*lead, *s), d)
-                if len(s) == 1
-                else np.broadcast_to(np.eye(*s, dtype=d), (*lead, *s))
+                np.zeros((*lead, *s), d) if len(s) == 1 else np.broadcast_to(np.eye(*s, dtype=d), (*lead, *s))
                 for s, d in outs
             ]
         solve = getattr(_lapack, routine(x.dtype, _routine(algorithm)))
@@ -111,9 +106,7 @@ class Svd(Factorization):
         m, n = x.aval.shape[-2:]
         whole = full_matrices and m != n
         if t is None or not x.aval.size:
-            out = bind(
-                self, (x,), {"full_matrices": full_matrices, "compute_uv": compute_uv, **params}
-            )
+            out = bind(self, (x,), {"full_matrices": full_matrices, "compute_uv": compute_uv, **params})
             return out, [None] * len(out)
         if compute_uv and whole:
             raise NotImplementedError(
@@ -134,11 +127,7 @@ class Svd(Factorization):
         *lead, m, n = x.shape
         k = smaller(m, n)
         mode = ("A" if full_matrices else "S") if compute_uv else "N"
-        sides = (
-            outs[1:]
-            if compute_uv
-            else [x.aval.update(shape=(*lead, m, k)), x.aval.update(shape=(*lead, k, n))]
-        )
+        sides = outs[1:] if compute_uv else [x.aval.update(shape=(*lead, m, k)), x.aval.update(shape=(*lead, k, n))]
         results = [x.aval, outs[0], *sides, info_aval(tuple(lead))]
         _, s, u, vh, info = lapack(
             em,

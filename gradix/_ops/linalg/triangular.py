@@ -68,9 +68,7 @@ class Cholesky(Factorization):
             return factor, None
         # I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 8: dL = L Φ(L⁻¹ dA
         # L⁻ᴴ).
-        inner = triangular_solve(
-            factor, t, left_side=False, lower=True, transpose_a=True, conjugate_a=True
-        )
+        inner = triangular_solve(factor, t, left_side=False, lower=True, transpose_a=True, conjugate_a=True)
         inner = triangle(triangular_solve(factor, inner, left_side=True, lower=True))
         halved = choose(diagonal_mask(inner), inner, mul(inner, scalar_like(inner, 0.5)))
         return factor, product(factor, halved)
@@ -102,9 +100,7 @@ class TriangularSolve(Factorization):
                 f"{dtypes.dtype_name(a.dtype)}, {dtypes.dtype_name(b.dtype)}. Convert one with .astype."
             )
         if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-            raise ValueError(
-                f"The first input to triangular_solve must be a square matrix. Got shape {a.shape}."
-            )
+            raise ValueError(f"The first input to triangular_solve must be a square matrix. Got shape {a.shape}.")
         check_matrices(self.name, b)
         if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2 if left_side else -1]:
             raise ValueError(
@@ -128,13 +124,7 @@ class TriangularSolve(Factorization):
             "diag": int(unit_diagonal),
             "trans_a": 0 if not transpose_a else 2 if conjugate_a else 1,
         }
-        (out,) = each(
-            lambda x, y: [solve(1.0, x, y, **options)],
-            b.shape[:-2],
-            [(b.shape[-2:], b.dtype)],
-            a,
-            b,
-        )
+        (out,) = each(lambda x, y: [solve(1.0, x, y, **options)], b.shape[:-2], [(b.shape[-2:], b.dtype)], a, b)
         return out
 
     def jvp(self, primals, tangents, **params):
@@ -142,9 +132,7 @@ class TriangularSolve(Factorization):
         out = bind(self, primals, params)
         if ta is not None:
             # From op(a) X = b: op(a) dX = db - op(da) X, where da has the triangle of a.
-            moved = triangle(
-                ta, params["lower"], -int(params["unit_diagonal"]) * (1 if params["lower"] else -1)
-            )
+            moved = triangle(ta, params["lower"], -int(params["unit_diagonal"]) * (1 if params["lower"] else -1))
             if params["conjugate_a"]:
                 moved = conj(moved)
             moved = flip(moved) if params["transpose_a"] else moved
@@ -154,9 +142,7 @@ class TriangularSolve(Factorization):
 
     def transpose(self, ct, a, b, *, transpose_a, **params):
         if type(a) is Linear:
-            raise self.missing(
-                "transpose", "reverse-mode differentiation in the matrix alone", "use jvp"
-            )
+            raise self.missing("transpose", "reverse-mode differentiation in the matrix alone", "use jvp")
         return [None, bind(self, (a, ct), {**params, "transpose_a": not transpose_a})]
 
     def batch(self, size, args, axes, **params):
@@ -181,15 +167,7 @@ class TriangularSolve(Factorization):
             "trans_x": letter("N" if not transpose_a else "C" if conjugate_a else "T"),
             "diag": letter("U" if unit_diagonal else "N"),
         }
-        (found,) = lapack(
-            em,
-            routine(out.dtype, "trsm"),
-            [a, b],
-            [out],
-            (True, True, True),
-            config,
-            aliases={0: 1},
-        )
+        (found,) = lapack(em, routine(out.dtype, "trsm"), [a, b], [out], (True, True, True), config, aliases={0: 1})
         return found
 
     def show(self, params):
@@ -202,11 +180,7 @@ triangular_solve_p = TriangularSolve("triangular_solve")
 
 def as_floats(x):
     """Integers and booleans converted to floats, which have a Hermitian part."""
-    return (
-        x
-        if x.aval.dtype in dtypes.INEXACT
-        else convert_element_type(x, dtypes.to_inexact_dtype(x.aval.dtype))
-    )
+    return x if x.aval.dtype in dtypes.INEXACT else convert_element_type(x, dtypes.to_inexact_dtype(x.aval.dtype))
 
 
 def symmetrize(x):

@@ -137,9 +137,7 @@ class TridiagonalSolve(Factorization):
 
     def transpose(self, ct, dl, d, du, b):
         if type(dl) is Linear or type(d) is Linear or type(du) is Linear:
-            raise self.missing(
-                "transpose", "reverse-mode differentiation in the matrix alone", "use jvp"
-            )
+            raise self.missing("transpose", "reverse-mode differentiation in the matrix alone", "use jvp")
         return [None, None, None, bind(self, (_before(du, 0), d, _after(dl, 0), ct), {})]
 
     def batch(self, size, args, axes):
@@ -159,13 +157,7 @@ class TridiagonalSolve(Factorization):
         results = [dl.aval, d.aval, du.aval, out, info_aval(out.shape[:-2])]
         columns = (False, False, False, True, False, False, False, True, False)
         *_, x, info = lapack(
-            em,
-            routine(out.dtype, "gtsv"),
-            [dl, d, du, b],
-            results,
-            columns,
-            None,
-            aliases={i: i for i in range(4)},
+            em, routine(out.dtype, "gtsv"), [dl, d, du, b], results, columns, None, aliases={i: i for i in range(4)}
         )
         return nan_unless(em, info, [x])[0]
 

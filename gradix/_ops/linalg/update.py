@@ -85,22 +85,15 @@ class CholeskyUpdate(Factorization):
         # dA = change + changeᵀ.
         symmetric = add_any(change, flip(change))
         inner = triangular_solve(out, symmetric, left_side=False, lower=False)
-        inner = triangle(
-            triangular_solve(out, inner, left_side=True, lower=False, transpose_a=True), False
-        )
-        return out, product(
-            choose(diagonal_mask(inner), inner, mul(inner, scalar_like(inner, 0.5))), out
-        )
+        inner = triangle(triangular_solve(out, inner, left_side=True, lower=False, transpose_a=True), False)
+        return out, product(choose(diagonal_mask(inner), inner, mul(inner, scalar_like(inner, 0.5))), out)
 
     def lower(self, em, out, r, w):
         n = out.shape[-1]
         if not out.size:
             return r
         index, one = make_aval((), np.dtype("int32")), make_aval((*out.shape[:-2], 1), out.dtype)
-        row, zero = (
-            make_aval((*out.shape[:-2], 1, n), out.dtype),
-            em.constant(0, make_aval((), np.dtype("int32"))),
-        )
+        row, zero = (make_aval((*out.shape[:-2], 1, n), out.dtype), em.constant(0, make_aval((), np.dtype("int32"))))
         lead = [zero] * (out.ndim - 2)
 
         def part(aval, x, *at):
@@ -114,23 +107,14 @@ class CholeskyUpdate(Factorization):
             c = em.select(still, em.constant(1, one), em.op("divide", one, corner, length))
             s = em.select(still, em.constant(0, one), em.op("divide", one, first, length))
             c, s = em.spread(c, w.shape), em.spread(s, w.shape)
-            turned = em.op(
-                "add", w.aval, em.op("multiply", w.aval, c, line), em.op("multiply", w.aval, s, w)
-            )
-            rest = em.op(
-                "subtract",
-                w.aval,
-                em.op("multiply", w.aval, c, w),
-                em.op("multiply", w.aval, s, line),
-            )
+            turned = em.op("add", w.aval, em.op("multiply", w.aval, c, line), em.op("multiply", w.aval, s, w))
+            rest = em.op("subtract", w.aval, em.op("multiply", w.aval, c, w), em.op("multiply", w.aval, s, line))
             r = em.op("dynamic_update_slice", out, r, em.reshape(turned, row.shape), *lead, k, zero)
             return [em.op("add", index, k, em.constant(1, index)), r, rest]
 
         last = em.constant(n, index)
         _, r, _ = em.while_loop(
-            [zero, emit_triangle(em, r, lower=False), w],
-            lambda k, r, w: [em.compare(k, last, "LT")],
-            step,
+            [zero, emit_triangle(em, r, lower=False), w], lambda k, r, w: [em.compare(k, last, "LT")], step
         )
         return emit_triangle(em, r, lower=False)
 
@@ -140,14 +124,8 @@ def _emit_hypot(em, aval, x, y):
     x, y = em.op("abs", aval, x), em.op("abs", aval, y)
     large, small = em.op("maximum", aval, x, y), em.op("minimum", aval, x, y)
     ratio = em.op("divide", aval, small, large)
-    long = em.op(
-        "sqrt",
-        aval,
-        em.op("add", aval, em.constant(1, aval), em.op("multiply", aval, ratio, ratio)),
-    )
-    return em.select(
-        em.compare(large, em.constant(0, aval), "EQ"), large, em.op("multiply", aval, large, long)
-    )
+    long = em.op("sqrt", aval, em.op("add", aval, em.constant(1, aval), em.op("multiply", aval, ratio, ratio)))
+    return em.select(em.compare(large, em.constant(0, aval), "EQ"), large, em.op("multiply", aval, large, long))
 
 
 class SymmetricProduct(Primitive):
@@ -156,9 +134,7 @@ class SymmetricProduct(Primitive):
     def abstract(self, a, c, *, alpha, beta):
         _check_reals(self.name, a, c)
         if a.ndim < 2:
-            raise TypeError(
-                f"Input 0 to symmetric_product must have rank at least 2, but got shape={a.shape}."
-            )
+            raise TypeError(f"Input 0 to symmetric_product must have rank at least 2, but got shape={a.shape}.")
         if a.ndim != c.ndim:
             raise TypeError(
                 "All inputs to symmetric_product must have the same number of batch dimensions, but got "
@@ -215,12 +191,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 
 
 def symmetric_product(
-    a_matrix: ArrayLike,
-    c_matrix: ArrayLike,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    symmetrize_output: bool = False,
+    a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
 ) -> Array:
     """`alpha a aᵀ + beta c`, for symmetric `c`.
 

@@ -13,16 +13,7 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._ops.random.rbg import Rbg
-from gradix._ops.random.storage import (
-    U32,
-    U64,
-    emit_halves,
-    emit_joined,
-    emit_pair,
-    emit_wide,
-    halves,
-    joined,
-)
+from gradix._ops.random.storage import U32, U64, emit_halves, emit_joined, emit_pair, emit_wide, halves, joined
 from gradix._ops.random.threefry import Threefry2x32, blocks, emit_blocks, key_words
 
 
@@ -60,9 +51,7 @@ def _emit_narrow(em, words, size: int, dtype):
     """Words cut into numbers of 8 or 16 bits, the low ones first; the first `size` of them."""
     lead, n, parts = words.aval.shape[:-1], words.aval.shape[-1], 4 // dtype.itemsize
     wide = make_aval((*lead, n, parts), U32)
-    bits = em.op(
-        "multiply", wide, em.iota(wide, len(lead) + 1), em.constant(8 * dtype.itemsize, wide)
-    )
+    bits = em.op("multiply", wide, em.iota(wide, len(lead) + 1), em.constant(8 * dtype.itemsize, wide))
     spread = em.broadcast_in_dim(words, wide, tuple(range(len(lead) + 1)))
     cut = em.convert(em.op("shift_right_logical", wide, spread, bits), dtype)
     return _part(em, em.reshape(cut, (*lead, n * parts)), 0, size)
@@ -72,9 +61,7 @@ def _emit_pairs(em, keys, n: int, dtype):
     """`n` pairs of words of each key, each pair as one number of 64 bits."""
     lead = keys.aval.shape
     pairs = em.reshape(_emit_words(em, keys, 2 * n), (*lead, n, 2))
-    first, second = [
-        em.slice(pairs, [*[0] * (len(lead) + 1), i], [*lead, n, i + 1]) for i in (0, 1)
-    ]
+    first, second = [em.slice(pairs, [*[0] * (len(lead) + 1), i], [*lead, n, i + 1]) for i in (0, 1)]
     return emit_joined(em, first, second, dtype)
 
 

@@ -77,15 +77,11 @@ class _Emitted:
         return self._op("xor", x, y)
 
     def rotate(self, x, by: int):
-        return self._op(
-            "or", self._op("shift_left", x, by), self._op("shift_right_logical", x, 32 - by)
-        )
+        return self._op("or", self._op("shift_left", x, by), self._op("shift_right_logical", x, 32 - by))
 
     def product(self, x, factor: int):
         wide = self._op("multiply", self.em.convert(x, U64), factor)
-        return self.em.convert(self._op("shift_right_logical", wide, 32), U32), self._op(
-            "multiply", x, factor
-        )
+        return self.em.convert(self._op("shift_right_logical", wide, 32), U32), self._op("multiply", x, factor)
 
     def wide(self, x):
         """A key word broadcast to all blocks."""
@@ -145,9 +141,7 @@ class CounterBased:
 
     together = False
 
-    def __init__(
-        self, block, words: int, counter_words: int, storage: np.dtype, seed_is_key: bool = False
-    ):
+    def __init__(self, block, words: int, counter_words: int, storage: np.dtype, seed_is_key: bool = False):
         self.block, self.words, self.blank = block, words, counter_words - 2
         self.storage, self.seed_is_key = storage, seed_is_key
 
@@ -183,9 +177,7 @@ class CounterBased:
         out = np.empty((self.blank + 2, *keys.shape, size), U32)
         for start in range(0, size, _CHUNK):
             n = np.arange(start, min(start + _CHUNK, size), dtype=U64)
-            counter = self._counter(
-                (n >> U64.type(32)).astype(U32), n.astype(U32), np.zeros(n.shape, U32), derives
-            )
+            counter = self._counter((n >> U64.type(32)).astype(U32), n.astype(U32), np.zeros(n.shape, U32), derives)
             for i, word in enumerate(self.block(_Numpy(), key, counter)):
                 out[i, ..., start : start + _CHUNK] = word
         return out
@@ -196,16 +188,12 @@ class CounterBased:
     def host_fold_in(self, keys, data):
         key = np.moveaxis(words_of(keys), -1, 0)
         zero = np.zeros(data.shape, U32)
-        return self._keys(
-            np.broadcast_arrays(*self.block(_Numpy(), key, self._counter(zero, data, zero, True)))
-        )
+        return self._keys(np.broadcast_arrays(*self.block(_Numpy(), key, self._counter(zero, data, zero, True))))
 
     def host_bits(self, keys, shape, dtype):
         words, on = self._host_blocks(keys, prod(shape), False), _Numpy()
         drawn = (
-            packed(*self._joined(on, words)[::-1])
-            if dtype == U64
-            else self._mixed(on, words).astype(dtype, copy=False)
+            packed(*self._joined(on, words)[::-1]) if dtype == U64 else self._mixed(on, words).astype(dtype, copy=False)
         )
         return drawn.reshape((*keys.shape, *shape))
 
@@ -226,9 +214,7 @@ class CounterBased:
         zeros = [em.constant(0, low.aval)] * 4
         seed = (high, low, *zeros[: self.blank])
         key, counter = (seed, zeros) if self.seed_is_key else (zeros[: self.words], seed)
-        return emit_keys(
-            em, self._emit(em, key, counter, tuple(range(out.ndim)))[: self.words], out
-        )
+        return emit_keys(em, self._emit(em, key, counter, tuple(range(out.ndim)))[: self.words], out)
 
     def _emit_counted(self, em, keys, size, derives: bool):
         shape = (*keys.aval.shape, size)
@@ -244,12 +230,7 @@ class CounterBased:
         keys = keys if keys.aval.shape in ((), out.shape) else em.spread(keys, out.shape)
         low = em.spread(data, out.shape)
         zero = em.constant(0, low.aval)
-        words = self._emit(
-            em,
-            emit_words(em, keys),
-            self._counter(zero, low, zero, True),
-            tuple(range(keys.aval.ndim)),
-        )
+        words = self._emit(em, emit_words(em, keys), self._counter(zero, low, zero, True), tuple(range(keys.aval.ndim)))
         return emit_keys(em, words[: self.words], out)
 
     def emit_bits(self, em, out, keys):

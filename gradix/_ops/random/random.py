@@ -18,15 +18,7 @@ from gradix._ops.indexing.slicing import pad, slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import as_operand, operands
 from gradix._ops.random.generators import BY_HALVES, GENERATORS, Composed, is_composed, parameter_of
-from gradix._ops.random.storage import (
-    U32,
-    U64,
-    emit_slice,
-    emit_unwrap,
-    emit_wrap,
-    keys_of,
-    words_of,
-)
+from gradix._ops.random.storage import U32, U64, emit_slice, emit_unwrap, emit_wrap, keys_of, words_of
 from gradix._ops.random.threefry import blocks, emit_blocks
 from gradix._ops.shape import reshape
 
@@ -42,8 +34,7 @@ def _check_key(name: str, aval, impl: str | None = None) -> None:
         )
     if impl not in (None, aval.dtype._impl, BY_HALVES.get(aval.dtype._impl)):
         raise TypeError(
-            f"{name} of {aval.dtype} has the parameter impl={impl!r}; lax.{name} sets it to "
-            f"{aval.dtype._impl!r}."
+            f"{name} of {aval.dtype} has the parameter impl={impl!r}; lax.{name} sets it to {aval.dtype._impl!r}."
         )
 
 
@@ -67,9 +58,7 @@ class RandomSeed(_Keys):
 
     def abstract(self, seeds, *, impl):
         if seeds.dtype not in dtypes.INTEGER:
-            raise TypeError(
-                f"PRNG key seed must be an integer; got dtype {dtypes.dtype_name(seeds.dtype)}."
-            )
+            raise TypeError(f"PRNG key seed must be an integer; got dtype {dtypes.dtype_name(seeds.dtype)}.")
         return make_aval(seeds.shape, dtypes.KeyType(impl))
 
     def show(self, params):
@@ -108,9 +97,7 @@ class RandomWrap(_Keys):
 
     def host(self, words, *, impl):
         made = dtypes.KeyType(impl)
-        flat = np.array(words, order="C").reshape(
-            (*words.shape[: words.ndim - len(made.key_shape)], made.words)
-        )
+        flat = np.array(words, order="C").reshape((*words.shape[: words.ndim - len(made.key_shape)], made.words))
         unused = made.itemsize // 4 - made.words
         if unused:
             flat = np.concatenate([flat, np.zeros((*flat.shape[:-1], unused), U32)], -1)
@@ -183,9 +170,7 @@ class RandomFoldIn(_Keys):
     def abstract(self, keys, data, *, impl="fry"):
         _check_key("random_fold_in", keys, impl)
         if data.dtype != U32:
-            raise TypeError(
-                f"random_fold_in takes uint32 data, got {dtypes.dtype_name(data.dtype)}."
-            )
+            raise TypeError(f"random_fold_in takes uint32 data, got {dtypes.dtype_name(data.dtype)}.")
         return make_aval(broadcast_shapes_of("random_fold_in", (keys, data)), keys.dtype)
 
     def host(self, keys, data, *, impl="fry"):
@@ -224,9 +209,7 @@ class RandomBits(_Keys):
     def abstract(self, keys, *, bit_width, shape, impl="fry"):
         _check_key("random_bits", keys, impl)
         if bit_width not in _BITS:
-            raise TypeError(
-                f"random_bits makes words of 8, 16, 32 or 64 bits, got bit_width={bit_width}."
-            )
+            raise TypeError(f"random_bits makes words of 8, 16, 32 or 64 bits, got bit_width={bit_width}.")
         return make_aval((*keys.shape, *shape), _BITS[bit_width])
 
     def host(self, keys, *, bit_width, shape, impl="fry"):
@@ -252,8 +235,7 @@ class Threefry(_Keys):
         avals = k0, k1, x0, x1
         if any(a.dtype != U32 for a in avals):
             raise TypeError(
-                "Arguments to threefry2x32 must have uint32 type, got "
-                f"{[dtypes.dtype_name(a.dtype) for a in avals]}"
+                f"Arguments to threefry2x32 must have uint32 type, got {[dtypes.dtype_name(a.dtype) for a in avals]}"
             )
         out = make_aval(broadcast_shapes_of("threefry2x32", avals), U32)
         return [out, out]
@@ -342,11 +324,7 @@ def random_unwrap(keys):
 def random_split(keys, shape):
     """New keys of `shape` from each key."""
     keys = as_operand("random_split", keys)
-    return bind(
-        _of(keys, random_split_p, composed_split_p),
-        (keys,),
-        {"shape": _shape(shape), **generator_of(keys)},
-    )
+    return bind(_of(keys, random_split_p, composed_split_p), (keys,), {"shape": _shape(shape), **generator_of(keys)})
 
 
 def random_fold_in(keys, data):

@@ -45,9 +45,7 @@ def _state(em, key, counter):
 
 
 def _first_state(em, keys):
-    return _state(
-        em, *emit_halves(em, em.reshape(em.head(em.reshape(keys, (keys.aval.size,)), (1,)), ()))
-    )
+    return _state(em, *emit_halves(em, em.reshape(em.head(em.reshape(keys, (keys.aval.size,)), (1,)), ())))
 
 
 def _spaced(em, state, count: int, start: int):
@@ -75,19 +73,14 @@ class Rbg:
     def host_bits(self, keys, shape, dtype):
         if not keys.size:
             return np.empty((*keys.shape, *shape), dtype)
-        return philox_words(*_first(keys), keys.size * prod(shape), dtype).reshape(
-            (*keys.shape, *shape)
-        )
+        return philox_words(*_first(keys), keys.size * prod(shape), dtype).reshape((*keys.shape, *shape))
 
     def emit_seed(self, em, out, seeds):
         words = emit_joined(em, *emit_seed_words(em, seeds), U64)
         return emit_wide(em, words, words, out)
 
     def emit_split(self, em, out, keys, shape):
-        new = [
-            emit_joined(em, *emit_counted(em, half, prod(shape)), U64)
-            for half in emit_halves(em, keys)
-        ]
+        new = [emit_joined(em, *emit_counted(em, half, prod(shape)), U64) for half in emit_halves(em, keys)]
         return emit_wide(em, *[em.reshape(half, out.shape) for half in new], out)
 
     def emit_fold_in(self, em, out, keys, data):
@@ -98,24 +91,14 @@ class Rbg:
         return emit_wide(
             em,
             *[
-                emit_joined(
-                    em,
-                    *emit_blocks(
-                        em, *emit_pair(em, em.spread(half, out.shape)), zero, counters, dims
-                    ),
-                    U64,
-                )
+                emit_joined(em, *emit_blocks(em, *emit_pair(em, em.spread(half, out.shape)), zero, counters, dims), U64)
                 for half in emit_halves(em, keys)
             ],
             out,
         )
 
     def emit_bits(self, em, out, keys):
-        return (
-            emit_philox(em, _first_state(em, keys), out.shape, out.dtype)
-            if out.size
-            else em.constant(0, out)
-        )
+        return emit_philox(em, _first_state(em, keys), out.shape, out.dtype) if out.size else em.constant(0, out)
 
 
 class UnsafeRbg(Rbg):
@@ -130,9 +113,7 @@ class UnsafeRbg(Rbg):
 
     def host_fold_in(self, keys, data):
         seed = int(data.flat[0]) << 32 if data.size else 0
-        words = philox_blocks(
-            seed, seed, np.arange(data.size, dtype=U64) * U64.type(_SKIP) + U64.type(_SKIP - 1)
-        )
+        words = philox_blocks(seed, seed, np.arange(data.size, dtype=U64) * U64.type(_SKIP) + U64.type(_SKIP - 1))
         return joined(halves(keys) ^ words.view(U64).reshape((*data.shape, 2)))
 
     def emit_split(self, em, out, keys, shape):
@@ -146,14 +127,7 @@ class UnsafeRbg(Rbg):
         first = em.convert(em.reshape(em.head(em.reshape(data, (data.aval.size,)), (1,)), ()), U64)
         seed = em.op("shift_left", first.aval, first, em.constant(32, first.aval))
         words = _spaced(em, _state(em, seed, seed), data.aval.size, _SKIP - 1)
-        drawn = em.bitcast(
-            em.reshape(words, (*data.aval.shape, 2, 2)), make_aval((*data.aval.shape, 2), U64)
-        )
-        masks = [
-            em.spread(em.reshape(emit_slice(em, drawn, i, i + 1), data.aval.shape), out.shape)
-            for i in (0, 1)
-        ]
+        drawn = em.bitcast(em.reshape(words, (*data.aval.shape, 2, 2)), make_aval((*data.aval.shape, 2), U64))
+        masks = [em.spread(em.reshape(emit_slice(em, drawn, i, i + 1), data.aval.shape), out.shape) for i in (0, 1)]
         pairs = [em.spread(half, out.shape) for half in emit_halves(em, keys)]
-        return emit_wide(
-            em, *[em.op("xor", half.aval, half, mask) for half, mask in zip(pairs, masks)], out
-        )
+        return emit_wide(em, *[em.op("xor", half.aval, half, mask) for half, mask in zip(pairs, masks)], out)

@@ -104,9 +104,7 @@ class RngUniform(NonDifferentiable, Primitive):
                 "random.uniform takes arrays of bounds."
             )
         if a.dtype not in dtypes.FLOAT and a.dtype not in dtypes.INTEGER:
-            raise TypeError(
-                f"rng_uniform draws floats and integers, got bounds of dtype {dtypes.dtype_name(a.dtype)}."
-            )
+            raise TypeError(f"rng_uniform draws floats and integers, got bounds of dtype {dtypes.dtype_name(a.dtype)}.")
         return make_aval(shape, a.dtype)
 
     def host(self, a, b, *, shape, draw):
@@ -119,15 +117,8 @@ class RngUniform(NonDifferentiable, Primitive):
         """One draw per example: their bounds differ."""
         rows = []
         for i in range(size):
-            bounds = [
-                x if axis is None else reshape(slice_in_dim(x, i, i + 1), ())
-                for x, axis in zip(args, axes)
-            ]
-            rows.append(
-                reshape(
-                    bind(self, tuple(bounds), {"shape": shape, "draw": next(_draws)}), (1, *shape)
-                )
-            )
+            bounds = [x if axis is None else reshape(slice_in_dim(x, i, i + 1), ()) for x, axis in zip(args, axes)]
+            rows.append(reshape(bind(self, tuple(bounds), {"shape": shape, "draw": next(_draws)}), (1, *shape)))
         return concatenate(rows, 0), 0
 
     def show(self, params):
@@ -209,8 +200,4 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[Size]) -> Array:
         >>> bool((x >= 0).all() & (x < 1).all())
         True
     """
-    return bind(
-        rng_uniform_p,
-        operands("rng_uniform", a, b),
-        {"shape": canonical_shape(shape), "draw": next(_draws)},
-    )
+    return bind(rng_uniform_p, operands("rng_uniform", a, b), {"shape": canonical_shape(shape), "draw": next(_draws)})

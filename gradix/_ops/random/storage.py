@@ -64,9 +64,7 @@ def emit_words(em, keys) -> list:
     if keys.aval.dtype.itemsize == 4:
         return [keys]
     return [
-        word
-        for half in (emit_halves(em, keys) if is_wide(keys.aval.dtype) else [keys])
-        for word in emit_pair(em, half)
+        word for half in (emit_halves(em, keys) if is_wide(keys.aval.dtype) else [keys]) for word in emit_pair(em, half)
     ]
 
 
@@ -81,10 +79,7 @@ def emit_keys(em, words, out):
     """Keys of type `out` from their words, values of its shape."""
     if len(words) == 1:
         return em.reshape(words[0], out.shape)
-    pairs = [
-        emit_joined(em, *words[i : i + 2], out.dtype if len(words) == 2 else U64)
-        for i in range(0, len(words), 2)
-    ]
+    pairs = [emit_joined(em, *words[i : i + 2], out.dtype if len(words) == 2 else U64) for i in range(0, len(words), 2)]
     return pairs[0] if len(pairs) == 1 else emit_wide(em, *pairs, out)
 
 
@@ -112,13 +107,9 @@ def emit_wrap(em, words, out):
     if not is_wide(out.dtype):
         if out.dtype.words == 1:
             return em.reshape_to(words, out)
-        return (
-            em.bitcast(words, out) if type(out.size) is int else _emit_joined_words(em, words, out)
-        )
+        return em.bitcast(words, out) if type(out.size) is int else _emit_joined_words(em, words, out)
     pairs = em.bitcast(em.reshape(words, (*out.shape, 2, 2)), make_aval((*out.shape, 2), U64))
-    return emit_wide(
-        em, *[em.reshape(emit_slice(em, pairs, i, i + 1), out.shape) for i in (0, 1)], out
-    )
+    return emit_wide(em, *[em.reshape(emit_slice(em, pairs, i, i + 1), out.shape) for i in (0, 1)], out)
 
 
 def emit_unwrap(em, keys, out):
@@ -142,10 +133,7 @@ def _emit_words(em, keys, out):
 def _emit_joined_words(em, words, out):
     """Keys of two words in an array of symbolic shape."""
     wide = make_aval(out.shape, U64)
-    low, high = [
-        em.op("convert", wide, em.reshape(emit_slice(em, words, i, i + 1), out.shape))
-        for i in (0, 1)
-    ]
+    low, high = [em.op("convert", wide, em.reshape(emit_slice(em, words, i, i + 1), out.shape)) for i in (0, 1)]
     return em.op("or", out, low, em.op("shift_left", wide, high, em.constant(32, wide)))
 
 

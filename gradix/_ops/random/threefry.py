@@ -12,16 +12,7 @@ from math import prod
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.random.storage import (
-    U32,
-    U64,
-    emit_joined,
-    emit_pair,
-    emit_seed_words,
-    keys_of,
-    seed_words,
-    words_of,
-)
+from gradix._ops.random.storage import U32, U64, emit_joined, emit_pair, emit_seed_words, keys_of, seed_words, words_of
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _PARITY = 0x1BD11BDA
@@ -140,11 +131,7 @@ def emit_blocks(em, k0, k1, x0, x1, dims):
     The rounds are one private function, unrolled: XLA fuses them into one loop over the counters.
     """
     out = x0.aval
-    symbol = em.define(
-        "threefry2x32",
-        [k0.aval, k1.aval, out, out],
-        lambda *values: _emit_rounds(em, *values, dims),
-    )
+    symbol = em.define("threefry2x32", [k0.aval, k1.aval, out, out], lambda *values: _emit_rounds(em, *values, dims))
     return em.call(symbol, [out, out], k0, k1, x0, x1)
 
 

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
 
-def _extremes(
-    name: str, operand, k, reduction_dimension, recall_target, size_override, *, largest: bool
-) -> list:
+def _extremes(name: str, operand, k, reduction_dimension, recall_target, size_override, *, largest: bool) -> list:
     x = as_operand(name, operand)
     if not x.aval.ndim:
         raise TypeError(f"{name} operand must have >= 1 dimension, got shape ().")
@@ -37,8 +35,7 @@ def _extremes(
         raise ValueError(f"recall_target must be above 0 and at most 1, got {recall_target}.")
     if size_override != -1 and size_override < size:
         raise ValueError(
-            f"reduction_input_size_override must be -1 or at least the size {size} of the axis, got "
-            f"{size_override}."
+            f"reduction_input_size_override must be -1 or at least the size {size} of the axis, got {size_override}."
         )
     if largest:
         return top_k(x, k, axis=axis)
@@ -81,13 +78,7 @@ def approx_max_k(
         [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
     return _extremes(
-        "approx_max_k",
-        operand,
-        k,
-        reduction_dimension,
-        recall_target,
-        reduction_input_size_override,
-        largest=True,
+        "approx_max_k", operand, k, reduction_dimension, recall_target, reduction_input_size_override, largest=True
     )
 
 
@@ -114,11 +105,5 @@ def approx_min_k(
         [Array([1., 2.], dtype=float32), Array([0, 2], dtype=int32)]
     """
     return _extremes(
-        "approx_min_k",
-        operand,
-        k,
-        reduction_dimension,
-        recall_target,
-        reduction_input_size_override,
-        largest=False,
+        "approx_min_k", operand, k, reduction_dimension, recall_target, reduction_input_size_override, largest=False
     )

@@ -33,14 +33,7 @@ def emit_top_k(em, outs, x, k: int, axis: int):
     shape = (*moved.aval.shape[:-1], k)
     types = [make_aval(shape, moved.aval.dtype), make_aval(shape, _I32)]
     if is_symbolic_shape((k,)):
-        found = em.custom_call(
-            "stablehlo.dynamic_top_k",
-            types,
-            moved,
-            em.dimension(k),
-            api_version=2,
-            is_refined=True,
-        )
+        found = em.custom_call("stablehlo.dynamic_top_k", types, moved, em.dimension(k), api_version=2, is_refined=True)
     else:
         found = em.ops("chlo.top_k", types, moved, attrs=f"k = {k} : i64")
     values, places = [em.transpose(v, back) for v in found]
@@ -104,9 +97,4 @@ def _equal(em, a, b):
     equal = em.compare(a, b, "EQ")
     if a.aval.dtype not in dtypes.FLOAT:
         return equal
-    return em.op(
-        "or",
-        equal.aval,
-        equal,
-        em.op("and", equal.aval, em.compare(a, a, "NE"), em.compare(b, b, "NE")),
-    )
+    return em.op("or", equal.aval, equal, em.op("and", equal.aval, em.compare(a, a, "NE"), em.compare(b, b, "NE")))

@@ -30,13 +30,9 @@ class Ranked(Primitive):
 
     def abstract(self, x, ranks):
         if x.ndim != 2 or ranks.ndim != 2 or x.shape[1] != ranks.shape[1]:
-            raise TypeError(
-                f"{self.name} takes two matrices with equally many columns, got {x} and {ranks}."
-            )
+            raise TypeError(f"{self.name} takes two matrices with equally many columns, got {x} and {ranks}.")
         if x.dtype in dtypes.COMPLEX or ranks.dtype != _INT:
-            raise TypeError(
-                f"{self.name} takes real elements and int32 ranks, got {x} and {ranks}."
-            )
+            raise TypeError(f"{self.name} takes real elements and int32 ranks, got {x} and {ranks}.")
         return make_aval(ranks.shape, x.dtype, x.weak_type)
 
     def divide(self, mesh, avals, outs, params):

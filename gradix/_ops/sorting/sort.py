@@ -39,9 +39,7 @@ class Sort(Primitive):
     def abstract(self, *xs, dimension, is_stable, num_keys):
         shapes = [x.shape for x in xs]
         if any(s != shapes[0] for s in shapes):
-            raise TypeError(
-                f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}"
-            )
+            raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}")
         if any(dtypes.is_extended(x.dtype) for x in xs[:num_keys]):
             raise TypeError(
                 f"sort compares numbers, and random keys have no order; got {xs[0].str_short()}. Sort "
@@ -73,11 +71,7 @@ class Sort(Primitive):
     def batch(self, size, args, axes, *, dimension, is_stable, num_keys):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, x, a, axis) for x, a in zip(args, axes)]
-        params = {
-            "dimension": dimension + (dimension >= axis),
-            "is_stable": is_stable,
-            "num_keys": num_keys,
-        }
+        params = {"dimension": dimension + (dimension >= axis), "is_stable": is_stable, "num_keys": num_keys}
         return bind(self, args, params), [axis] * len(args)
 
     def divide(self, mesh, avals, outs, params):
@@ -96,9 +90,7 @@ class TopK(Primitive):
 
     def abstract(self, x, *, k, axis):
         if x.dtype in dtypes.COMPLEX:
-            raise ValueError(
-                "top_k is not compatible with complex inputs. Give it their absolute values."
-            )
+            raise ValueError("top_k is not compatible with complex inputs. Give it their absolute values.")
         if k < 0:
             raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
         if not 0 <= axis < x.ndim:
@@ -133,11 +125,9 @@ class TopK(Primitive):
         return bind(self, args, {"k": k, "axis": axis + (axis >= a)}), [a, a]
 
     def divide(self, mesh, avals, outs, params):
-        return [
-            undivided(
-                self.name, avals[0], (params["axis"] % avals[0].ndim,), "the axis to choose from"
-            )
-        ] * len(outs)
+        return [undivided(self.name, avals[0], (params["axis"] % avals[0].ndim,), "the axis to choose from")] * len(
+            outs
+        )
 
     def lower(self, em, outs, x, *, k, axis):
         return emit_top_k(em, outs, x, k, axis)
@@ -194,9 +184,7 @@ def take_rows_along(x, places):
         operand_batching_dims=(1,),
         start_indices_batching_dims=(1,),
     )
-    return gather(
-        x, expand_axis(places, 2), numbers, (1, 1), mode=GatherScatterMode.PROMISE_IN_BOUNDS
-    )
+    return gather(x, expand_axis(places, 2), numbers, (1, 1), mode=GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def _axis(name: str, axis, ndim: int) -> int:
@@ -207,10 +195,7 @@ def _axis(name: str, axis, ndim: int) -> int:
 
 
 def sort(
-    operand: ArrayLike | Sequence[ArrayLike],
-    dimension: int = -1,
-    is_stable: bool = True,
-    num_keys: int = 1,
+    operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Any:
     """Sort one array, or several by the first `num_keys`, along an axis; NaN comes last.
 
@@ -236,13 +221,7 @@ def sort(
     if not isinstance(operand, (tuple, list)):
         x = as_operand("sort", operand)
         return bind(
-            sort_p,
-            (x,),
-            {
-                "dimension": _axis("sort", dimension, x.aval.ndim),
-                "is_stable": is_stable,
-                "num_keys": 1,
-            },
+            sort_p, (x,), {"dimension": _axis("sort", dimension, x.aval.ndim), "is_stable": is_stable, "num_keys": 1}
         )[0]
     if not operand:
         raise TypeError("Sort requires at least one operand, got an empty sequence.")
@@ -253,11 +232,7 @@ def sort(
         bind(
             sort_p,
             xs,
-            {
-                "dimension": _axis("sort", dimension, xs[0].aval.ndim),
-                "is_stable": is_stable,
-                "num_keys": num_keys,
-            },
+            {"dimension": _axis("sort", dimension, xs[0].aval.ndim), "is_stable": is_stable, "num_keys": num_keys},
         )
     )
 

@@ -117,11 +117,7 @@ bessel_i0e_p = Elementwise(
     from_result=lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
 )
 bessel_i1e_p = Elementwise(
-    "bessel_i1e",
-    _wide(lambda x: _special.i1e(x)),
-    hlo="chlo.bessel_i1e",
-    dtypes=_REAL,
-    from_result=_i1e_slope,
+    "bessel_i1e", _wide(lambda x: _special.i1e(x)), hlo="chlo.bessel_i1e", dtypes=_REAL, from_result=_i1e_slope
 )
 
 

@@ -40,12 +40,7 @@ def _factor(m, a, b, x, log_y):
     low, high = m.where(swap, b, a), m.where(swap, a, b)
     log_x = m.log(x)
     powers = a * log_x + b * log_y
-    plain = (
-        powers
-        + log_gamma_one_plus(m, a + b)
-        - log_gamma_one_plus(m, low)
-        - log_gamma_one_plus(m, high)
-    )
+    plain = powers + log_gamma_one_plus(m, a + b) - log_gamma_one_plus(m, low) - log_gamma_one_plus(m, high)
     large, both = high >= 10.0, low >= 10.0
     h = m.where(large, high, 10.0)
     # both large: a log(x/x₀) + b log(y/y₀) with x₀ = a/(a+b), less their parts that cancel, a·u +
@@ -59,13 +54,7 @@ def _factor(m, a, b, x, log_y):
     little = m.where(large, low, 1.0)
     r = little / h
     rise = h * log1p_less(m, r) - 0.5 * m.log1p(r) + little * m.log(little + h)
-    mixed = (
-        powers
-        + rise
-        + log_gamma_star(little + h)
-        - log_gamma_star(h)
-        - log_gamma_one_plus(m, little)
-    )
+    mixed = powers + rise + log_gamma_star(little + h) - log_gamma_star(h) - log_gamma_one_plus(m, little)
     exponent = m.where(both, balanced, m.where(large, mixed, plain))
     scale = m.where(
         both,
@@ -113,9 +102,7 @@ def _at_the_ends(m, a, b, x, result):
 
 
 def _host_betainc(a, b, x):
-    return np.asarray(_special.betainc(*[v.astype(np.float64) for v in (a, b, x)])).astype(
-        np.result_type(a, b, x)
-    )
+    return np.asarray(_special.betainc(*[v.astype(np.float64) for v in (a, b, x)])).astype(np.result_type(a, b, x))
 
 
 def _in_shape(t, a, b, x):
@@ -133,13 +120,7 @@ def _density(t, a, b, x):
 
 
 betainc_p = Elementwise(
-    "regularized_incomplete_beta",
-    _host_betainc,
-    _in_shape,
-    _in_shape,
-    _density,
-    hlo=program(_betainc),
-    dtypes=_REAL,
+    "regularized_incomplete_beta", _host_betainc, _in_shape, _in_shape, _density, hlo=program(_betainc), dtypes=_REAL
 )
 
 

@@ -83,9 +83,7 @@ def _zeta(m, s, q):
         nearest = m.pow(m.abs(r), -p)
         below = m.zeta(p, 1.0 - r) - m.zeta(p, 1.0 - x)
         return [
-            m.where(even | (r > 0.0), nearest, -nearest)
-            + m.zeta(p, 1.0 + r)
-            + m.where(even, below, -below)
+            m.where(even | (r > 0.0), nearest, -nearest) + m.zeta(p, 1.0 + r) + m.where(even, below, -below)
         ], q != q
 
     return m.loop(reflect, far, [value], 1)[0]

@@ -83,12 +83,7 @@ _TEMME = (
         6.64149821546512219e-5,
         -3.96836504717943466e-5,
     ),
-    (
-        -3.3679855336635815e-4,
-        -6.97281375836585777e-5,
-        2.77275324495939208e-4,
-        -1.99325705161888477e-4,
-    ),
+    (-3.3679855336635815e-4, -6.97281375836585777e-5, 2.77275324495939208e-4, -1.99325705161888477e-4),
 )
 
 # Chebyshev coefficients of log Γ(1 + a) / a on [0, 1.1] in a / 0.55 - 1, from 50 digits.
@@ -118,16 +113,7 @@ _LGAMMA1P = (
     -5.31342053920432759e-18,
 )
 
-_STIRLING = (
-    1 / 12,
-    -1 / 360,
-    1 / 1260,
-    -1 / 1680,
-    1 / 1188,
-    -691 / 360360,
-    1 / 156,
-    -3617 / 122400,
-)
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
 
 def _is_single(m, x) -> bool:
@@ -148,12 +134,7 @@ def log1p_less(m, u):
     v = m.where(small, u, 0.0)
     s = v / (v + 2.0)
     square = s * s
-    near = s * (
-        2.0
-        * square
-        * polynomial(square, [1 / k for k in range(3, 11 if _is_single(m, u) else 27, 2)])
-        - v
-    )
+    near = s * (2.0 * square * polynomial(square, [1 / k for k in range(3, 11 if _is_single(m, u) else 27, 2)]) - v)
     return m.where(small, near, m.log1p(u) - u)
 
 
@@ -239,9 +220,7 @@ def _fraction_in_a(m, a, x, active):
         inner_slope = n * c + up * c_slope - 1.0
         ratio, change = inner * d, inner_slope / inner + d_slope / d
         c = 1.0 / inner
-        going = (m.abs(ratio - 1.0) > m.eps(a) * 0.5) | (
-            m.abs(change) > m.abs(rise + change) * (m.eps(a) * 0.5)
-        )
+        going = (m.abs(ratio - 1.0) > m.eps(a) * 0.5) | (m.abs(change) > m.abs(rise + change) * (m.eps(a) * 0.5))
         return [b, c, (-c) * c * inner_slope, d, d_slope, total * ratio, rise + change], going
 
     start, zero = 1.0 / first, a * 0.0
@@ -271,9 +250,7 @@ def _temme_in_a(m, a, x):
     u, inverse = (x - a) / a, 1.0 / a
     pace = m.where(u == 0.0, 1.0, u / m.where(u == 0.0, 1.0, eta))  # (λ-1)/η
     rows = _TEMME[: len(terms)]
-    by_eta = polynomial(
-        inverse, [polynomial(eta, [k * c for k, c in enumerate(row)][1:]) for row in rows]
-    )
+    by_eta = polynomial(inverse, [polynomial(eta, [k * c for k, c in enumerate(row)][1:]) for row in rows])
     by_a = inverse * inverse * polynomial(inverse, [-k * term for k, term in enumerate(terms)][1:])
     drift = (m.log1p(u) - 0.5 * inverse) * polynomial(inverse, terms)
     return half_square, 0.5 * eta - pace - drift + by_eta * pace * inverse - by_a
@@ -295,9 +272,7 @@ def is_near_large_mean(m, a, x):
 def _at_the_ends(m, a, x, inside, result, *, at_zero: float, at_infinity: float):
     """`result` where `inside`, else the limits at 0 and infinity; NaN for negative or both zero."""
     ends = m.where(
-        (x == math.inf) | ((a == 0.0) & (x > 0.0)),
-        at_infinity,
-        m.where((x == 0.0) | (a == math.inf), at_zero, a),
+        (x == math.inf) | ((a == 0.0) & (x > 0.0)), at_infinity, m.where((x == 0.0) | (a == math.inf), at_zero, a)
     )
     # XLA takes x ≥ 0 for true where x is a power, which may be NaN.
     unknown = (a != a) | (x != x)
@@ -315,13 +290,7 @@ def igamma(m, a, x):
     lower = density * _series(m, b, y, ~near & ~above)
     centre = temme_part(m, m.where(near, b, 200.0), m.where(near, y, 200.0), upper=False)
     return _at_the_ends(
-        m,
-        a,
-        x,
-        inside,
-        m.where(near, centre, m.where(above, upper, lower)),
-        at_zero=0.0,
-        at_infinity=1.0,
+        m, a, x, inside, m.where(near, centre, m.where(above, upper, lower)), at_zero=0.0, at_infinity=1.0
     )
 
 

@@ -13,14 +13,7 @@ def stretched(x, dilation, padding, fill=0):
     wide = [max(n + max(low, 0) + max(high, 0), 0) for n, (low, high) in zip(full, padding)]
     out = np.full(wide, fill, x.dtype)
     out[_places_of(full, padding, dilation)] = x
-    return out[
-        tuple(
-            [
-                slice(max(-low, 0), max(n - max(-high, 0), 0))
-                for n, (low, high) in zip(wide, padding)
-            ]
-        )
-    ]
+    return out[tuple([slice(max(-low, 0), max(n - max(-high, 0), 0)) for n, (low, high) in zip(wide, padding)])]
 
 
 def unstretched(wide, shape, dilation, padding):
@@ -32,9 +25,7 @@ def unstretched(wide, shape, dilation, padding):
 
 
 def _places_of(full, padding, dilation) -> tuple:
-    return tuple(
-        [slice(max(low, 0), max(low, 0) + n, d) for n, (low, _), d in zip(full, padding, dilation)]
-    )
+    return tuple([slice(max(low, 0), max(low, 0) + n, d) for n, (low, _), d in zip(full, padding, dilation)])
 
 
 def windows(x, sizes, strides, dilation):
@@ -43,8 +34,5 @@ def windows(x, sizes, strides, dilation):
     counts = [max((n - e) // s + 1, 0) for n, e, s in zip(x.shape, extents, strides)]
     if 0 in counts or 0 in sizes:
         return np.zeros((*counts, *sizes), x.dtype)
-    steps = [
-        *[s * t for s, t in zip(strides, x.strides)],
-        *[d * t for d, t in zip(dilation, x.strides)],
-    ]
+    steps = [*[s * t for s, t in zip(strides, x.strides)], *[d * t for d, t in zip(dilation, x.strides)]]
     return np.lib.stride_tricks.as_strided(x, (*counts, *sizes), steps, writeable=False)

@@ -17,9 +17,7 @@ def emit_reduce_window(em, outs, xs, inits, window, body):
     Negative padding is applied as a slice first: for a window of one element XLA ignores it and
     ends the process.
     """
-    cut = [
-        [max(-(p // b), 0) for p in pair] for pair, b in zip(window.padding, window.base_dilation)
-    ]
+    cut = [[max(-(p // b), 0) for p in pair] for pair, b in zip(window.padding, window.base_dilation)]
     if any(map(any, cut)):
         if any(low + high >= n for (low, high), n in zip(cut, xs[0].aval.shape)):
             # The windows cover padding only.
@@ -47,9 +45,7 @@ def emit_windows(em, outs, xs, inits, window, body):
     padding = [list(pair) for pair in padding]
     widths = [n for pair in padding for n in pair]
     if is_symbolic_shape([*sizes, *widths]):
-        return _emit_open_windows(
-            em, outs, xs, inits, (sizes, strides, widths, base, dilation), body
-        )
+        return _emit_open_windows(em, outs, xs, inits, (sizes, strides, widths, base, dilation), body)
     named = (
         ("window_dimensions", sizes),
         ("window_strides", strides),
@@ -139,9 +135,7 @@ def emit_gather_winners(em, out, tangents, x, window, better: str, *, fill):
     x, t = emit_stretched(em, x, window, fill), emit_stretched(em, tangents, window, 0)
     values = [v for _, v in emit_slices(em, x, window, out.shape)]
     taken = None
-    for (_, beats), (_, part) in zip(
-        emit_first_winner(em, values, better), emit_slices(em, t, window, out.shape)
-    ):
+    for (_, beats), (_, part) in zip(emit_first_winner(em, values, better), emit_slices(em, t, window, out.shape)):
         taken = part if taken is None else em.select(beats, part, taken)
     return taken
 
@@ -198,8 +192,7 @@ def emit_select_and_scatter(em, out, source, x, window, direction: str, *, fill)
         zero,
         regions=(select, em.reducer([out.dtype], "add")),
         attrs=(
-            f"window_dimensions = {sizes}, window_strides = {strides}, "
-            f"padding = dense<0> : tensor<{out.ndim}x2xi64>"
+            f"window_dimensions = {sizes}, window_strides = {strides}, padding = dense<0> : tensor<{out.ndim}x2xi64>"
         ),
     )
     return _unstretched(em, total, out, window)

@@ -92,10 +92,7 @@ class ReduceWindow(Primitive):
         if dtype in dtypes.FLOAT and dtype.itemsize < 4:
             x = x.astype(_WIDE)
         seen = windows(
-            stretched(x, w.base_dilation, w.padding, fill),
-            w.window_dimensions,
-            w.window_strides,
-            w.window_dilation,
+            stretched(x, w.base_dilation, w.padding, fill), w.window_dimensions, w.window_strides, w.window_dilation
         )
         if not seen.size:
             return np.full(seen.shape[: x.ndim], fill, dtype)
@@ -108,21 +105,14 @@ class ReduceWindow(Primitive):
     def divide(self, mesh, avals, outs, params):
         w = params["window_dimensions"]
         return [
-            undivided(
-                self.name,
-                avals[0],
-                [i for i, n in enumerate(w) if n != 1],
-                "the axes that windows extend over",
-            )
+            undivided(self.name, avals[0], [i for i, n in enumerate(w) if n != 1], "the axes that windows extend over")
         ]
 
     def lower(self, em, out, x, **params):
         x = self.widened(em, x)
         aval, scalar = make_aval(out.shape, x.aval.dtype), make_aval((), x.aval.dtype)
         initial = em.constant(self.identity(scalar.dtype), scalar)
-        (total,) = emit_reduce_window(
-            em, [aval], [x], [initial], windowed(params), lambda a, b: [self.both(em, a, b)]
-        )
+        (total,) = emit_reduce_window(em, [aval], [x], [initial], windowed(params), lambda a, b: [self.both(em, a, b)])
         return em.convert(total, out.dtype)
 
     def widened(self, em, x):
@@ -154,9 +144,7 @@ class ReduceWindowSum(ReduceWindow):
                     _zero_of(ct),
                     [
                         (-low, n + low - m * k, 0)
-                        for n, m, k, (low, _) in zip(
-                            x.shape, ct.aval.shape, w.window_dimensions, w.padding
-                        )
+                        for n, m, k, (low, _) in zip(x.shape, ct.aval.shape, w.window_dimensions, w.padding)
                     ],
                 )
             ]
@@ -166,25 +154,20 @@ class ReduceWindowSum(ReduceWindow):
             config.append((reach - low, dilated(n, b) + low - spread, s - 1))
         spread = pad(ct, _zero_of(ct), config)
         ones = (1,) * len(config)
-        back = Window(
-            w.window_dimensions, w.base_dilation, ((0, 0),) * len(config), ones, w.window_dilation
-        )
+        back = Window(w.window_dimensions, w.base_dilation, ((0, 0),) * len(config), ones, w.window_dilation)
         return [bind(self, (spread,), back.params())]
 
 
 def _tiles(w: Window) -> bool:
     """Whether windows neither overlap nor leave gaps."""
-    return w.window_strides == w.window_dimensions and all(
-        d == 1 for d in (*w.base_dilation, *w.window_dilation)
-    )
+    return w.window_strides == w.window_dimensions and all(d == 1 for d in (*w.base_dilation, *w.window_dilation))
 
 
 def _repeated(x, counts):
     """Repeat each element `counts[i]` times along axis i."""
     shape = [m for pair in zip(x.aval.shape, counts) for m in pair]
     return reshape(
-        broadcast_in_dim(x, shape, range(0, 2 * x.aval.ndim, 2)),
-        [n * k for n, k in zip(x.aval.shape, counts)],
+        broadcast_in_dim(x, shape, range(0, 2 * x.aval.ndim, 2)), [n * k for n, k in zip(x.aval.shape, counts)]
     )
 
 
@@ -198,9 +181,7 @@ class ReduceWindowExtremum(ReduceWindow):
         if t is None or x.aval.dtype not in dtypes.INEXACT:
             return y, None
         prim = ge_p if self.hlo == "maximum" else le_p
-        return y, bind(
-            select_and_gather_add_p, (t, x), {"select_prim": prim, **windowed(params).params()}
-        )
+        return y, bind(select_and_gather_add_p, (t, x), {"select_prim": prim, **windowed(params).params()})
 
 
 def _zero_of(x):
@@ -234,18 +215,13 @@ class SelectAndGatherAdd(Primitive):
 
     def abstract(self, t, x, *, select_prim, **params):
         if t.shape != x.shape:
-            raise TypeError(
-                f"{self.name} takes tangents and an operand of one shape, got {t.shape} and {x.shape}."
-            )
+            raise TypeError(f"{self.name} takes tangents and an operand of one shape, got {t.shape} and {x.shape}.")
         return make_aval(windowed(params).result_shape(x.shape), t.dtype)
 
     def host(self, t, x, *, select_prim, **params):
         w = windowed(params)
         seen = windows(
-            stretched(t, w.base_dilation, w.padding),
-            w.window_dimensions,
-            w.window_strides,
-            w.window_dilation,
+            stretched(t, w.base_dilation, w.padding), w.window_dimensions, w.window_strides, w.window_dilation
         )
         if not seen.size:
             return np.zeros(seen.shape[: t.ndim], t.dtype)
@@ -254,9 +230,7 @@ class SelectAndGatherAdd(Primitive):
 
     def jvp(self, primals, tangents, **params):
         t = tangents[0]
-        return bind(self, primals, params), None if t is None else bind(
-            self, (t, primals[1]), params
-        )
+        return bind(self, primals, params), None if t is None else bind(self, (t, primals[1]), params)
 
     def transpose(self, ct, t, x, **params):
         return [bind(select_and_scatter_add_p, (ct, x), params), None]
@@ -264,9 +238,7 @@ class SelectAndGatherAdd(Primitive):
     def batch(self, size, args, axes, *, select_prim, **params):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
-        return bind(
-            self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}
-        ), axis
+        return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
 
     def lower(self, em, out, t, x, *, select_prim, **params):
         if not out.size:
@@ -286,9 +258,7 @@ class SelectAndScatterAdd(Primitive):
     def abstract(self, source, x, *, select_prim, **params):
         shape = windowed(params).result_shape(x.shape)
         if source.shape != shape:
-            raise TypeError(
-                f"{self.name} takes one source element per window, of shape {shape}, got {source.shape}."
-            )
+            raise TypeError(f"{self.name} takes one source element per window, of shape {shape}, got {source.shape}.")
         return make_aval(x.shape, source.dtype)
 
     def host(self, source, x, *, select_prim, **params):
@@ -297,35 +267,23 @@ class SelectAndScatterAdd(Primitive):
             return np.zeros(x.shape, source.dtype)
         at = np.unravel_index(_host_winners(x, w, select_prim), w.window_dimensions)
         places = np.indices(source.shape, sparse=True)
-        coordinates = tuple(
-            [p * s + k * d for p, k, s, d in zip(places, at, w.window_strides, w.window_dilation)]
-        )
-        extent = [
-            dilated(n, b) + low + high
-            for n, b, (low, high) in zip(x.shape, w.base_dilation, w.padding)
-        ]
+        coordinates = tuple([p * s + k * d for p, k, s, d in zip(places, at, w.window_strides, w.window_dilation)])
+        extent = [dilated(n, b) + low + high for n, b, (low, high) in zip(x.shape, w.base_dilation, w.padding)]
         wide = np.zeros(extent, source.dtype)
         np.add.at(wide, coordinates, source)
         return unstretched(wide, x.shape, w.base_dilation, w.padding)
 
     def jvp(self, primals, tangents, **params):
         t = tangents[0]
-        return bind(self, primals, params), None if t is None else bind(
-            self, (t, primals[1]), params
-        )
+        return bind(self, primals, params), None if t is None else bind(self, (t, primals[1]), params)
 
     def transpose(self, ct, source, x, **params):
-        return [
-            bind(select_and_gather_add_p, (ct, x), params) if type(source) is Linear else None,
-            None,
-        ]
+        return [bind(select_and_gather_add_p, (ct, x), params) if type(source) is Linear else None, None]
 
     def batch(self, size, args, axes, *, select_prim, **params):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
-        return bind(
-            self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}
-        ), axis
+        return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
 
     def divide(self, mesh, avals, outs, params):
         for a in avals:
@@ -344,17 +302,9 @@ class SelectAndScatterAdd(Primitive):
         fill = window_fill(select_prim, x.aval.dtype)
         if any(d != 1 for d in w.window_dilation):
             return emit_scatter_winners(
-                em,
-                out,
-                source,
-                x,
-                w,
-                "maximum" if is_maximum(select_prim) else "minimum",
-                fill=fill,
+                em, out, source, x, w, "maximum" if is_maximum(select_prim) else "minimum", fill=fill
             )
-        return emit_select_and_scatter(
-            em, out, source, x, w, "GE" if is_maximum(select_prim) else "LE", fill=fill
-        )
+        return emit_select_and_scatter(em, out, source, x, w, "GE" if is_maximum(select_prim) else "LE", fill=fill)
 
     def show(self, params):
         shown = dict(params)
@@ -396,30 +346,23 @@ def window_of(
         "window_dilation": window_dilation,
     }
     for field, values in fields.items():
-        values = fields[field] = (
-            (1,) * n if values is None else tuple([v.__index__() for v in values])
-        )
+        values = fields[field] = (1,) * n if values is None else tuple([v.__index__() for v in values])
         if len(values) != n:
             raise TypeError(
                 f"{name} got inconsistent {field} and window_dimensions: got {field} {values} and "
                 f"window_dimensions {dims}."
             )
         if any(v < 1 for v in values):
-            raise TypeError(
-                f"{name} {field} must have every element be strictly positive, got {values}."
-            )
+            raise TypeError(f"{name} {field} must have every element be strictly positive, got {values}.")
     if isinstance(padding, (str, PaddingType)):
         reach = [dilated(k, d) for k, d in zip(dims, fields["window_dilation"])]
         padding = padtype_to_pads(shape, reach, fields["window_strides"], padding)
     pads = tuple([(as_dim(low), as_dim(high)) for low, high in padding])
     if len(pads) != n:
         raise ValueError(
-            f"{name} needs one (low, high) padding per axis: got {len(pads)} for operand shape "
-            f"{tuple(shape)}."
+            f"{name} needs one (low, high) padding per axis: got {len(pads)} for operand shape {tuple(shape)}."
         )
-    return Window(
-        dims, fields["window_strides"], pads, fields["base_dilation"], fields["window_dilation"]
-    )
+    return Window(dims, fields["window_strides"], pads, fields["base_dilation"], fields["window_dilation"])
 
 
 def reduce_window_shape_tuple(

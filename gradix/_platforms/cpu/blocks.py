@@ -29,16 +29,7 @@ _REST = 16  # elements of a row that are left to an ordinary reduction
 
 
 def emit_blocks(
-    em,
-    out,
-    x,
-    axes,
-    combine: str,
-    finish: Callable,
-    *,
-    columns: bool,
-    neutral: int | None = None,
-    within: bool = False,
+    em, out, x, axes, combine: str, finish: Callable, *, columns: bool, neutral: int | None = None, within: bool = False
 ):
     """`x` reduced over `axes`, or None where blocks would not pay.
 
@@ -60,27 +51,15 @@ def emit_blocks(
     start = next((i for i in range(len(axes)) if axes[-1] - axes[i] == len(axes) - 1 - i), 0)
     if start:  # neighbouring last axes first, then the others
         inner = make_aval(_without(shape, axes[start:]), out.dtype)
-        part = emit_blocks(
-            em, inner, x, axes[start:], combine, finish, columns=columns, neutral=neutral
-        )
+        part = emit_blocks(em, inner, x, axes[start:], combine, finish, columns=columns, neutral=neutral)
         return (
             None
             if part is None
             else emit_blocks(
-                em,
-                out,
-                part,
-                axes[:start],
-                combine,
-                finish,
-                columns=columns,
-                neutral=neutral,
-                within=True,
+                em, out, part, axes[:start], combine, finish, columns=columns, neutral=neutral, within=True
             )
         )
-    outer, count, inner = (
-        prod(s) for s in (shape[: axes[0]], [shape[a] for a in axes], shape[axes[-1] + 1 :])
-    )
+    outer, count, inner = (prod(s) for s in (shape[: axes[0]], [shape[a] for a in axes], shape[axes[-1] + 1 :]))
     target = 1 if inner >= _LANES else max(ceil(_REST / inner), count // (_BLOCKS * _LANES))
     if count < (2 if target == 1 else 4 * target) or inner >= _LANES and not columns:
         return None
@@ -104,9 +83,7 @@ def _without(shape, axes) -> tuple:
     return tuple([n for i, n in enumerate(shape) if i not in axes])
 
 
-def _combined(
-    em, x, count: int, size: int, inner: int, combine: str, *, neutral: int | None, own: bool
-):
+def _combined(em, x, count: int, size: int, inner: int, combine: str, *, neutral: int | None, own: bool):
     """Reduce rows of `count` times `inner` elements to rows of `size` times `inner`, by blocks.
 
     The last block may overlap the one before. If elements must not be taken twice, the shared ones
@@ -118,10 +95,7 @@ def _combined(
     axis, result = x.aval.ndim - 1, make_aval((*x.aval.shape[:-1], size * inner), x.aval.dtype)
 
     def write(x):
-        parts = [
-            _block(em, x, axis, min(first, count - size) * inner, size * inner)
-            for first in range(0, count, size)
-        ]
+        parts = [_block(em, x, axis, min(first, count - size) * inner, size * inner) for first in range(0, count, size)]
         shared = len(parts) * size - count
         if shared and neutral is not None:
             place = em.iota(make_aval(result.shape, _INT), axis)

@@ -56,11 +56,7 @@ def _is_beyond_the_older_generator(facts) -> bool:
     with each step. It rounds small negative numbers to a negative zero, which is NaN in formats
     without one, and rounds twice to floats of four bits.
     """
-    return (
-        facts.equations > _LONG
-        or facts.evaluations > _EVALUATED
-        or not facts.dtypes.isdisjoint(_ROUNDED_WRONGLY)
-    )
+    return facts.equations > _LONG or facts.evaluations > _EVALUATED or not facts.dtypes.isdisjoint(_ROUNDED_WRONGLY)
 
 
 def quick_options(facts) -> dict:
@@ -113,11 +109,7 @@ def has_only_short_loops(facts, cores: int) -> bool:
     LLVM unrolls a loop over a small array completely, which takes long to compile. Programs with
     loops of the user, such as over small matrices, run quicker unrolled.
     """
-    return (
-        not facts.has_loop
-        and facts.largest_argument is not None
-        and facts.largest_argument <= _SMALL
-    )
+    return not facts.has_loop and facts.largest_argument is not None and facts.largest_argument <= _SMALL
 
 
 _NARROW = 16  # elements
@@ -191,30 +183,10 @@ def _is_chosen_for(c) -> bool:
 
 
 CHOICES = (
-    Choice(
-        "small_loops",
-        ("small_loops", True),
-        lambda facts, cores: True,
-    ),
-    Choice(
-        "older_generator",
-        ("fusion_emitters", False),
-        lambda facts, cores: not compiles_repeats_once(facts, cores),
-    ),
+    Choice("small_loops", ("small_loops", True), lambda facts, cores: True),
+    Choice("older_generator", ("fusion_emitters", False), lambda facts, cores: not compiles_repeats_once(facts, cores)),
     Choice("no_unrolling", ("unroll", False), has_only_short_loops),
-    Choice(
-        "narrow_vectors",
-        ("narrow", True),
-        has_long_formulas_of_few,
-    ),
-    Choice(
-        "small_products_in_loops",
-        ("small_dots", True),
-        has_loops_of_small_products,
-    ),
-    Choice(
-        "divided_convolutions",
-        ("spread_convolutions", True),
-        has_convolutions_to_divide,
-    ),
+    Choice("narrow_vectors", ("narrow", True), has_long_formulas_of_few),
+    Choice("small_products_in_loops", ("small_dots", True), has_loops_of_small_products),
+    Choice("divided_convolutions", ("spread_convolutions", True), has_convolutions_to_divide),
 )

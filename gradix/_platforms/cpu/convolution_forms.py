@@ -56,9 +56,7 @@ class Forms:
         shape = [n + lo + hi + (n - 1) * i for n, lo, hi, i in zip(x.aval.shape, *config)]
         texts = [
             f"{name} = {i64_array(v)}"
-            for name, v in zip(
-                ("edge_padding_low", "edge_padding_high", "interior_padding"), config
-            )
+            for name, v in zip(("edge_padding_low", "edge_padding_high", "interior_padding"), config)
         ]
         return self.em.op(
             "pad",
@@ -120,18 +118,10 @@ class Forms:
         kept = [n for i, (_, n, _) in enumerate(taken) if i not in whole]
         shape = (x.aval.shape[0], *kept, w.aval.shape[-1])
         y = self.product(
-            make_aval(shape, x.aval.dtype),
-            x,
-            w,
-            ([*[i + 1 for i in whole], x.aval.ndim - 1], [*range(len(whole) + 1)]),
+            make_aval(shape, x.aval.dtype), x, w, ([*[i + 1 for i in whole], x.aval.ndim - 1], [*range(len(whole) + 1)])
         )
-        y = em.reshape(
-            y, (shape[0], *[1 if i in whole else n for i, (_, n, _) in enumerate(taken)], shape[-1])
-        )
-        pads = [
-            (a.low, a.high, a.lhs_dilation - 1) if late else (0, 0, 0)
-            for a, late in zip(self.axes, after)
-        ]
+        y = em.reshape(y, (shape[0], *[1 if i in whole else n for i, (_, n, _) in enumerate(taken)], shape[-1]))
+        pads = [(a.low, a.high, a.lhs_dilation - 1) if late else (0, 0, 0) for a, late in zip(self.axes, after)]
         return self.padded(y, *zip(*pads))
 
     def featurewise(self, x, w):
@@ -170,22 +160,13 @@ class Forms:
             )
             term = em.op("multiply", ct.aval, seen, ct)
             total = em.reduce(
-                [term],
-                [em.constant(0, scalar)],
-                list(range(x.aval.ndim - 1)),
-                [make_aval((features,), dtype)],
-                "add",
+                [term], [em.constant(0, scalar)], list(range(x.aval.ndim - 1)), [make_aval((features,), dtype)], "add"
             )[0]
             rows.append(em.reshape(total, (1, features)))
         shape = (1, *[a.result for a in self.axes], features)
         joined = (
             rows[0]
             if len(rows) == 1
-            else em.op(
-                "concatenate",
-                make_aval((len(rows), features), dtype),
-                *rows,
-                attrs="dimension = 0 : i64",
-            )
+            else em.op("concatenate", make_aval((len(rows), features), dtype), *rows, attrs="dimension = 0 : i64")
         )
         return em.reshape(joined, shape)

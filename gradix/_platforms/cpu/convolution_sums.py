@@ -47,9 +47,7 @@ def emit_sum(forms, x, w, featured: bool):
     em, axes = forms.em, forms.axes
     rows, result, space = x.aval.shape[0], [a.result for a in axes], len(axes)
     *places, features, outputs = w.aval.shape
-    out = make_aval(
-        (rows, *result, outputs) if featured else (rows, outputs, *result), x.aval.dtype
-    )
+    out = make_aval((rows, *result, outputs) if featured else (rows, outputs, *result), x.aval.dtype)
     # the number of axes between batch and space, and the axis of the outputs
     first, own = (0, space + 1) if featured else (1, 1)
 
@@ -58,17 +56,12 @@ def emit_sum(forms, x, w, featured: bool):
 
     def padded(x):
         return forms.padded(
-            x,
-            put([a.low for a in axes], 0),
-            put([a.high for a in axes], 0),
-            put([a.lhs_dilation - 1 for a in axes], 0),
+            x, put([a.low for a in axes], 0), put([a.high for a in axes], 0), put([a.lhs_dilation - 1 for a in axes], 0)
         )
 
     def write(x, w):
         w, total = em.reshape(w, (prod(places) * features, outputs)), None
-        for number, (*place, feature) in enumerate(
-            itertools.product(*map(range, places), range(features))
-        ):
+        for number, (*place, feature) in enumerate(itertools.product(*map(range, places), range(features))):
             seen = forms.every(
                 x,
                 put([i * a.rhs_dilation for i, a in zip(place, axes)], feature),
@@ -94,11 +87,7 @@ def is_to_few(axes, outputs: int, positions: int, featured: bool) -> bool:
     """
     if any(a.stride != 1 or a.lhs_dilation != 1 for a in axes) or featured:
         return False
-    return (
-        outputs <= _OUTPUTS
-        and outputs * prod(a.kernel for a in axes) <= _PARTS
-        and positions >= _POSITIONS
-    )
+    return outputs <= _OUTPUTS and outputs * prod(a.kernel for a in axes) <= _PARTS and positions >= _POSITIONS
 
 
 def emit_parts(forms, x, w):
@@ -116,15 +105,9 @@ def emit_parts(forms, x, w):
     out = make_aval((outputs, rows, *[a.result for a in axes]), x.aval.dtype)
 
     pads = [[0, 0, 0, *v] for v in ([a.low for a in axes], [a.high for a in axes])]
-    padded = make_aval(
-        tuple([n + lo + hi for n, lo, hi in zip(found.aval.shape, *pads)]), x.aval.dtype
-    )
+    padded = make_aval(tuple([n + lo + hi for n, lo, hi in zip(found.aval.shape, *pads)]), x.aval.dtype)
     found = apart(
-        em,
-        "padded",
-        padded,
-        lambda found: forms.padded(found, *[v[1:] for v in pads], [0] * (len(axes) + 2)),
-        found,
+        em, "padded", padded, lambda found: forms.padded(found, *[v[1:] for v in pads], [0] * (len(axes) + 2)), found
     )
 
     def write(found):

@@ -73,29 +73,19 @@ class _Case(NamedTuple):
     @property
     def spread(self) -> int:
         """How many kernel places there are for each that XLA computes; it skips dilation zeros."""
-        return (
-            prod([a.lhs_dilation for a in self.axes])
-            if len(self.axes) == 2 and self.out.dtype == _REAL[0]
-            else 1
-        )
+        return prod([a.lhs_dilation for a in self.axes]) if len(self.axes) == 2 and self.out.dtype == _REAL[0] else 1
 
 
 @lru_cache(1024)
-def _case(
-    lhs, rhs, out, strides, padding, dilations, *, numbers, feature_groups: int, batch_groups: int
-):
+def _case(lhs, rhs, out, strides, padding, dilations, *, numbers, feature_groups: int, batch_groups: int):
     """The `_Case` of a convolution of these types, or None."""
     if not lhs.dtype == rhs.dtype == out.dtype or out.dtype in dtypes.BOOL or not padding:
         return None
-    if not all(type(n) is int for a in (lhs, rhs, out) for n in a.shape) or not (
-        out.size and lhs.size and rhs.size
-    ):
+    if not all(type(n) is int for a in (lhs, rhs, out) for n in a.shape) or not (out.size and lhs.size and rhs.size):
         return None
     axes = [
         Axis(lhs.shape[i], rhs.shape[j], out.shape[k], *pads, *step)
-        for i, j, k, pads, *step in zip(
-            *[spec[2:] for spec in numbers], padding, strides, *dilations
-        )
+        for i, j, k, pads, *step in zip(*[spec[2:] for spec in numbers], padding, strides, *dilations)
     ]
     (rows, inputs), features = [lhs.shape[i] for i in numbers[0][:2]], rhs.shape[numbers[1][0]]
     return _Case(out, axes, rows, inputs, features, feature_groups, batch_groups, numbers[2][1])
@@ -130,10 +120,7 @@ def _of_case(test):
 
 
 def _has_other_dtypes(site) -> bool:
-    return (
-        not site.values[0].aval.dtype == site.values[1].aval.dtype == site.out.dtype
-        or site.out.dtype in dtypes.BOOL
-    )
+    return not site.values[0].aval.dtype == site.values[1].aval.dtype == site.out.dtype or site.out.dtype in dtypes.BOOL
 
 
 def _is_product(c: _Case) -> bool:
@@ -147,12 +134,7 @@ def _is_short(c: _Case) -> bool:
         c.alone
         and not called
         and is_short(
-            c.out.dtype,
-            c.places * c.inputs * c.spread,
-            c.features,
-            c.rows * c.results,
-            c.axes[-1].stride,
-            c.featured,
+            c.out.dtype, c.places * c.inputs * c.spread, c.features, c.rows * c.results, c.axes[-1].stride, c.featured
         )
     )
 
@@ -162,25 +144,15 @@ def _is_correlation(c: _Case) -> bool:
 
 
 def _is_to_few(c: _Case) -> bool:
-    return (
-        c.alone
-        and c.out.dtype in _REAL
-        and is_to_few(c.axes, c.features, c.rows * c.results, c.featured)
-    )
+    return c.alone and c.out.dtype in _REAL and is_to_few(c.axes, c.features, c.rows * c.results, c.featured)
 
 
 def _is_featurewise(c: _Case) -> bool:
-    return (
-        c.out.dtype in _REAL
-        and 1 < c.feature_groups == c.inputs == c.features
-        and c.places <= _TAPS
-    )
+    return c.out.dtype in _REAL and 1 < c.feature_groups == c.inputs == c.features and c.places <= _TAPS
 
 
 def _is_featurewise_gradient(c: _Case) -> bool:
-    return (
-        c.out.dtype in _REAL and 1 < c.batch_groups == c.rows == c.features and c.results <= _SUMS
-    )
+    return c.out.dtype in _REAL and 1 < c.batch_groups == c.rows == c.features and c.results <= _SUMS
 
 
 def _is_thin(c: _Case) -> bool:
@@ -218,21 +190,13 @@ class _Arranged:
 
     def __init__(self, em, site, lhs, rhs):
         self.case, self.em, self.operands = _case_of(site), em, (lhs, rhs)
-        self.numbers, self.space = (
-            site.params["dimension_numbers"],
-            range(2, len(self.case.axes) + 2),
-        )
+        self.numbers, self.space = (site.params["dimension_numbers"], range(2, len(self.case.axes) + 2))
         precision = site.params.get("precision")
         self.forms = Forms(
             em,
             self.case.axes,
             lambda aval, x, y, contracted: em.lower(
-                dot_general_p,
-                aval,
-                x,
-                y,
-                dimension_numbers=(contracted, ((), ())),
-                precision=precision,
+                dot_general_p, aval, x, y, dimension_numbers=(contracted, ((), ())), precision=precision
             ),
         )
 
@@ -256,9 +220,7 @@ def _as_sum(em, site, lhs, rhs):
     arranged = _Arranged(em, site, lhs, rhs)
     featured = arranged.case.featured
     order = (0, *arranged.space, 1) if featured else (0, 1, *arranged.space)
-    return arranged(
-        lambda x, w: emit_sum(arranged.forms, x, w, featured), order, (*arranged.space, 1, 0), order
-    )
+    return arranged(lambda x, w: emit_sum(arranged.forms, x, w, featured), order, (*arranged.space, 1, 0), order)
 
 
 def _by_numpy(em, site, lhs, rhs):
@@ -266,9 +228,7 @@ def _by_numpy(em, site, lhs, rhs):
         return NotImplemented
     arranged = _Arranged(em, site, lhs, rhs)
     return arranged(
-        lambda x, w: emit_correlation(arranged.forms, x, w),
-        (0, *arranged.space, 1),
-        (*arranged.space, 1, 0),
+        lambda x, w: emit_correlation(arranged.forms, x, w), (0, *arranged.space, 1), (*arranged.space, 1, 0)
     )
 
 
@@ -289,9 +249,7 @@ def _featurewise(em, site, lhs, rhs):
 
 def _featurewise_gradient(em, site, lhs, rhs):
     arranged = _Arranged(em, site, lhs, rhs)
-    return arranged(
-        arranged.forms.featurewise_gradient, (1, *arranged.space, 0), (1, *arranged.space, 0)
-    )
+    return arranged(arranged.forms.featurewise_gradient, (1, *arranged.space, 0), (1, *arranged.space, 0))
 
 
 def _to_more_features(em, site, lhs, rhs):
@@ -303,11 +261,7 @@ def _to_more_features(em, site, lhs, rhs):
 
 
 def _group_by_group(em, site, lhs, rhs):
-    out, numbers, groups = (
-        site.out,
-        site.params["dimension_numbers"],
-        site.params["batch_group_count"],
-    )
+    out, numbers, groups = (site.out, site.params["dimension_numbers"], site.params["batch_group_count"])
     forms = Forms(em, (), None)
 
     def group(x, axis, i):
@@ -318,13 +272,7 @@ def _group_by_group(em, site, lhs, rhs):
     thin = make_aval(resized(out.shape, axis, out.shape[axis] // groups), out.dtype)
     params = {**site.params, "feature_group_count": 1, "batch_group_count": 1}
     parts = [
-        em.lower(
-            conv_general_dilated_p,
-            thin,
-            group(lhs, numbers[0][0], i),
-            group(rhs, numbers[1][0], i),
-            **params,
-        )
+        em.lower(conv_general_dilated_p, thin, group(lhs, numbers[0][0], i), group(rhs, numbers[1][0], i), **params)
         for i in range(groups)
     ]
     return em.op("concatenate", out, *parts, attrs=f"dimension = {axis} : i64")
@@ -341,9 +289,7 @@ REWRITES = (
     _record("correlations_by_numpy", _by_numpy, _of_case(_is_correlation)),
     _record("convolutions_to_few_features", _as_parts, _of_case(_is_to_few)),
     _record("featurewise_convolutions", _featurewise, _of_case(_is_featurewise)),
-    _record(
-        "featurewise_kernel_gradients", _featurewise_gradient, _of_case(_is_featurewise_gradient)
-    ),
+    _record("featurewise_kernel_gradients", _featurewise_gradient, _of_case(_is_featurewise_gradient)),
     _record("thin_convolutions_to_more_features", _to_more_features, _of_case(_is_thin)),
     _record("convolutions_group_by_group", _group_by_group, _of_case(_is_in_groups_of_rows)),
 )

@@ -25,9 +25,7 @@ from gradix._platforms.records import Rewrite
 
 _STEP = 8  # indices in a step of the loop
 _FEWEST = 1 << 14  # indices from which the loop pays
-_DTYPES = frozenset(
-    [np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")]
-)
+_DTYPES = frozenset([np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")])
 
 
 def _is_of_one_number(site) -> bool:
@@ -36,34 +34,19 @@ def _is_of_one_number(site) -> bool:
     Where the updates differ, XLA is as quick.
     """
     x, indices, updates = site.values
-    if (
-        x.aval.ndim != 1
-        or updates.filled_with is None
-        or updates.aval.dtype not in _DTYPES
-        or not site.is_static()
-    ):
+    if x.aval.ndim != 1 or updates.filled_with is None or updates.aval.dtype not in _DTYPES or not site.is_static():
         return False
     if site.primitive.combine is None and site.params["update_jaxpr"] is not None:
         return False
     alone = site.params["dimension_numbers"].inserted_window_dims == (0,)
-    return (
-        alone
-        and indices.aval.size == updates.aval.size >= max(_FEWEST, x.aval.size)
-        and x.aval.size > 0
-    )
+    return alone and indices.aval.size == updates.aval.size >= max(_FEWEST, x.aval.size) and x.aval.size > 0
 
 
 def _by_elements(em, site, x, indices, updates):
     scalar, combine = make_aval((), site.out.dtype), site.primitive.combine
-    indices = clamped(
-        em, x, indices, updates, site.params["dimension_numbers"], site.params["mode"]
-    )
+    indices = clamped(em, x, indices, updates, site.params["dimension_numbers"], site.params["mode"])
     return emit_scatter(
-        em,
-        x,
-        indices,
-        updates,
-        lambda old, new: new if combine is None else em.lower(combine, scalar, old, new),
+        em, x, indices, updates, lambda old, new: new if combine is None else em.lower(combine, scalar, old, new)
     )
 
 
@@ -71,17 +54,12 @@ def emit_scatter(em, x, indices, updates, combine):
     """`x[i] = combine(x[i], update)` for each index in turn; indices out of bounds are dropped."""
     loops, length, count = Loops(em), x.aval.shape[0], updates.aval.size
     wide = indices.aval.dtype.itemsize == 8
-    signed, unsigned = (
-        np.dtype("int64" if wide else "int32"),
-        make_aval((), np.dtype("uint64" if wide else "uint32")),
-    )
+    signed, unsigned = (np.dtype("int64" if wide else "int32"), make_aval((), np.dtype("uint64" if wide else "uint32")))
 
     def kernel(x, places, update):
         def step(start: int, size: int):
             def body(i, x):
-                block = loops.block(
-                    places, (size,), loops.do("add", loops.do("multiply", i, size), start)
-                )
+                block = loops.block(places, (size,), loops.do("add", loops.do("multiply", i, size), start))
                 for k in range(size):
                     place = em.bitcast(em.convert(loops.at(block, k), signed), unsigned)
                     x = loops.put(x, place, combine(loops.get(x, place), update))
@@ -133,9 +111,7 @@ def _by_writing(em, site, mask):
         found, out = loops.count(count // _STEP, [loops.number(0), out], step(0, _STEP))
         return loops.count(rest, [found, out], step(count - rest, 1)) if rest else [found, out]
 
-    found, out = em.kernel(
-        "places", [SCALAR, longer], kernel, mask, em.constant(0, longer), whole=True
-    )
+    found, out = em.kernel("places", [SCALAR, longer], kernel, mask, em.constant(0, longer), whole=True)
     row = make_aval((size,), INT)
     is_one = em.compare(em.iota(row, 0), em.spread(em.reshape(found, (1,)), row.shape), "LT")
     return em.convert(em.select(is_one, em.head(out, (size,)), em.constant(0, row)), site.out.dtype)

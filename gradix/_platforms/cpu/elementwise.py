@@ -45,14 +45,7 @@ from gradix._ops.trigonometric import (
     sinh_p,
     tan_p,
 )
-from gradix._platforms.cpu.vectors import (
-    exponential,
-    far,
-    powers,
-    remainders,
-    special,
-    trigonometric,
-)
+from gradix._platforms.cpu.vectors import exponential, far, powers, remainders, special, trigonometric
 from gradix._platforms.cpu.vectors.trigonometric import LIMITS
 from gradix._platforms.cpu.vectors.vocabulary import Vectors
 from gradix._platforms.records import Rewrite
@@ -80,9 +73,7 @@ def _called(em, out, formula: Callable, *xs):
         return [formula(m, *[m.once(LoweredValue(em, x)) for x in values]).value]
 
     aval = make_aval(out.shape, dtype)
-    return em.convert(
-        em.call(em.define(formula.__name__, [aval] * len(xs), body), [aval], *xs)[0], out.dtype
-    )
+    return em.convert(em.call(em.define(formula.__name__, [aval] * len(xs), body), [aval], *xs)[0], out.dtype)
 
 
 def _is_long(site, dtypes=_FLOATS, least: int = _LEAST) -> bool:
@@ -99,9 +90,7 @@ def _has_formula(site) -> bool:
 
 
 def _by_formula(em, site, *xs):
-    return _called(
-        em, site.out, _FORMULAS[site.primitive][0], *[em.spread(x, site.out.shape) for x in xs]
-    )
+    return _called(em, site.out, _FORMULAS[site.primitive][0], *[em.spread(x, site.out.shape) for x in xs])
 
 
 # -- functions that XLA has vectors for, but of float16 --------------------------------------------
@@ -152,17 +141,13 @@ def _sine(em, site, x):
         return [em.constant(False, found.aval), x, em.select(huge, em.convert(exact, out.dtype), y)]
 
     found = _exceeds(em, em.convert(x, dtype), wide, limit, x.aval.dtype == dtype)
-    return em.while_loop(
-        [found, x, _called(em, out, formula, x)], lambda found, *_: [found], replace
-    )[2]
+    return em.while_loop([found, x, _called(em, out, formula, x)], lambda found, *_: [found], replace)[2]
 
 
 def _finite_sizes(em, z, wide):
     """|z|, or 0 where z is not finite."""
     size = em.op("abs", wide, z)
-    return em.select(
-        em.compare(size, em.constant(math.inf, wide), "LT"), size, em.constant(0, wide)
-    )
+    return em.select(em.compare(size, em.constant(math.inf, wide), "LT"), size, em.constant(0, wide))
 
 
 def _exceeds(em, z, wide, limit: float, ready: bool):
@@ -208,9 +193,7 @@ def _remainder(em, site, x, y):
     # Take the maximum of the marks, as XLA vectorizes it.
     marks = em.select(odd(x, y), em.constant(1, single), em.constant(0, single))
     none, scalar = em.constant(0, make_aval((), _F32)), make_aval((), _F32)
-    some = em.compare(
-        em.reduce([marks], [none], range(out.ndim), [scalar], "maximum")[0], none, "GT"
-    )
+    some = em.compare(em.reduce([marks], [none], range(out.ndim), [scalar], "maximum")[0], none, "GT")
     start = [some, x, y, _called(em, wide, remainders.remainder, x, y)]
     return em.convert(em.while_loop(start, lambda some, *_: [some], replace)[3], out.dtype)
 
@@ -267,24 +250,10 @@ _FORMULAS = {
 REWRITES = (
     Rewrite("sines_by_vectors", tuple(_SINES), _sine, _is_long_sine, alone=True),
     Rewrite("functions_by_vectors", tuple(_FORMULAS), _by_formula, _has_formula),
+    Rewrite("halves_in_single", (exp_p, log_p, logistic_p, sqrt_p), _in_single, lambda site: _is_long(site, _FLOAT16)),
     Rewrite(
-        "halves_in_single",
-        (exp_p, log_p, logistic_p, sqrt_p),
-        _in_single,
-        lambda site: _is_long(site, _FLOAT16),
+        "remainders_by_vectors", (rem_p,), _remainder, lambda site: _is_long(site, least=_LEAST_REMAINDERS), alone=True
     ),
-    Rewrite(
-        "remainders_by_vectors",
-        (rem_p,),
-        _remainder,
-        lambda site: _is_long(site, least=_LEAST_REMAINDERS),
-        alone=True,
-    ),
-    Rewrite(
-        "powers_as_products",
-        (pow_p,),
-        lambda em, site, x, y: site.plain(em),
-        _has_easy_exponent,
-    ),
+    Rewrite("powers_as_products", (pow_p,), lambda em, site, x, y: site.plain(em), _has_easy_exponent),
     Rewrite("powers_by_vectors", (pow_p,), _power, lambda site: _is_long(site, _SOME)),
 )

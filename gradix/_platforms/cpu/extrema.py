@@ -45,11 +45,7 @@ def _nobody_sees_nan(site) -> bool:
     """Whether a reduction may drop NaN: by its parameter, or as its users give NaN in any case."""
     if site.params.get("drops_nan"):
         return True
-    return (
-        site.eqn is not None
-        and is_the_librarys(site.values[0].aval)
-        and is_hidden(site.eqn, site.users)
-    )
+    return site.eqn is not None and is_the_librarys(site.values[0].aval) and is_hidden(site.eqn, site.users)
 
 
 def _is_worth_blocks(site) -> bool:
@@ -84,9 +80,7 @@ def _with_nan(em, site, x):
     (total,) = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
     doubtful = em.convert(em.compare(total, total, "NE"), np.dtype("int32"))
     return em.case(
-        doubtful,
-        [lambda: [y], lambda: [_carefully(em, site, site.out, x, site.params["axes"])]],
-        [site.out],
+        doubtful, [lambda: [y], lambda: [_carefully(em, site, site.out, x, site.params["axes"])]], [site.out]
     )[0]
 
 
@@ -120,9 +114,7 @@ def _carefully(em, site, out, x, axes):
     if out.dtype not in _LIBRARY_FLOATS:
         return site.plain(em, x, out=out, axes=axes)
     initial = em.constant(site.primitive.identity(out.dtype), make_aval((), out.dtype))
-    return em.reduce(
-        [x], [initial], axes, [out], lambda x, y: [larger_or_nan(em, site.primitive.hlo, x, y)]
-    )[0]
+    return em.reduce([x], [initial], axes, [out], lambda x, y: [larger_or_nan(em, site.primitive.hlo, x, y)])[0]
 
 
 def _along_mesh(em, site, x):
@@ -150,9 +142,7 @@ def _is_compared_and_summed(site) -> bool:
         return False
     numbers = [v for v in site.eqn.invars if type(v) is Literal]
     others = [v for v in site.eqn.invars if type(v) is not Literal]
-    return len(numbers) == 1 and any(
-        user.primitive in (gt_p, lt_p) for user in site.users.of(others[0]).values()
-    )
+    return len(numbers) == 1 and any(user.primitive in (gt_p, lt_p) for user in site.users.of(others[0]).values())
 
 
 def _within_reductions(em, site, x, y):
@@ -171,38 +161,13 @@ _EXTREMA = (reduce_max_p, reduce_min_p)
 
 REWRITES = (
     Rewrite(
-        "collective_extrema_keep_nan",
-        (pmax_p, pmin_p),
-        _along_mesh,
-        lambda site: site.out.dtype in FLOAT,
-        CORRECTNESS,
+        "collective_extrema_keep_nan", (pmax_p, pmin_p), _along_mesh, lambda site: site.out.dtype in FLOAT, CORRECTNESS
     ),
-    Rewrite(
-        "extrema_that_hide_nan",
-        _EXTREMA,
-        lambda em, site, x: site.plain(em),
-        _nobody_sees_nan,
-    ),
+    Rewrite("extrema_that_hide_nan", _EXTREMA, lambda em, site, x: site.plain(em), _nobody_sees_nan),
     Rewrite("extrema_over_devices", _EXTREMA, _over_devices, _is_of_floats, CORRECTNESS),
-    Rewrite(
-        "half_extrema_keep_nan",
-        _EXTREMA,
-        _nan_where_found,
-        _is_of_halves,
-        CORRECTNESS,
-    ),
+    Rewrite("half_extrema_keep_nan", _EXTREMA, _nan_where_found, _is_of_halves, CORRECTNESS),
     Rewrite("extrema_by_blocks", _EXTREMA, _by_blocks, _is_worth_blocks, alone=True),
     Rewrite("extrema_keep_nan", _EXTREMA, _with_nan, _keeps_nan, CORRECTNESS),
-    Rewrite(
-        "extrema_in_reductions_keep_nan",
-        (max_p, min_p),
-        _within_reductions,
-        kind=CORRECTNESS,
-    ),
-    Rewrite(
-        "bounds_in_sums",
-        (max_p, min_p),
-        _by_selection,
-        _is_compared_and_summed,
-    ),
+    Rewrite("extrema_in_reductions_keep_nan", (max_p, min_p), _within_reductions, kind=CORRECTNESS),
+    Rewrite("bounds_in_sums", (max_p, min_p), _by_selection, _is_compared_and_summed),
 )

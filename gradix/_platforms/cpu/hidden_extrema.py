@@ -89,16 +89,7 @@ class _Rows:
             return _ALL_NAN if known[0] == _NAN_THERE else known[0]
         if prim is broadcast_in_dim_p:
             axes = eqn.params["broadcast_dimensions"]
-            same = (
-                before == self.reduced
-                and axes == self.others
-                or before == self.kept
-                and len(axes) == len(shape)
-            )
+            same = before == self.reduced and axes == self.others or before == self.kept and len(axes) == len(shape)
         else:
-            same = (
-                prim in (reshape_p, squeeze_p)
-                and before in (self.kept, self.reduced)
-                and shape != self.shape
-            )
+            same = prim in (reshape_p, squeeze_p) and before in (self.kept, self.reduced) and shape != self.shape
         return known[0] if same else None

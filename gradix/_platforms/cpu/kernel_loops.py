@@ -91,6 +91,4 @@ class Loops:
         def step(i, *values):
             return [self.em.op("add", SCALAR, i, one), *body(i, *values)]
 
-        return self.em.while_loop(
-            [start, *carry], lambda i, *_: [self.em.compare(i, limit, "LT")], step
-        )[1:]
+        return self.em.while_loop([start, *carry], lambda i, *_: [self.em.compare(i, limit, "LT")], step)[1:]

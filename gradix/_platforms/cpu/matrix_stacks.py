@@ -29,11 +29,7 @@ _FEWEST, _BYTES = 256, 576
 def _is_stack(matrices, columns: int = 1) -> bool:
     """Whether these loops are quicker than LAPACK on square matrices, with right sides if any."""
     shape = matrices.shape
-    if (
-        matrices.dtype not in _REAL
-        or not all(type(n) is int for n in (*shape, columns))
-        or not matrices.size
-    ):
+    if matrices.dtype not in _REAL or not all(type(n) is int for n in (*shape, columns)) or not matrices.size:
         return False
     rows, matrix_columns = shape[-2:]
     fits = rows == matrix_columns and rows * max(rows, columns) * matrices.dtype.itemsize <= _BYTES
@@ -51,9 +47,7 @@ def emit_lu(em, outs, x) -> list:
     return _by_lanes(em, "lu_of_stack", outs, lambda a: _Lanes(em, a).lu(a), [x])
 
 
-def emit_triangular_solve(
-    em, out, a, b, *, left_side: bool, lower: bool, transpose_a: bool, unit_diagonal: bool
-):
+def emit_triangular_solve(em, out, a, b, *, left_side: bool, lower: bool, transpose_a: bool, unit_diagonal: bool):
     """X with `op(a) X = b`, or `X op(a) = b`, which is `op(a)ᵀ Xᵀ = bᵀ`."""
     flip = transpose_a == left_side
     return _by_lanes(
@@ -72,9 +66,7 @@ def emit_cholesky(em, out, x):
     return _by_lanes(em, "cholesky_of_stack", [out], lambda a: [_Lanes(em, a).cholesky(a)], [x])[0]
 
 
-def _by_lanes(
-    em, name: str, outs, function, operands, flips=(False, False), *, out_flip: bool = False
-) -> list:
+def _by_lanes(em, name: str, outs, function, operands, flips=(False, False), *, out_flip: bool = False) -> list:
     """Apply `function`, on arrays whose last axis is the lanes, to stacks of matrices.
 
     A flip transposes each matrix of an operand or result.
@@ -95,22 +87,11 @@ def _by_lanes(
                 return [at, *[loops.number(0)] * (x.aval.ndim - 1)]
 
             blocks = [loops.block(x, (lanes, *x.aval.shape[1:]), *starts(x)) for x in xs]
-            found = function(
-                *[
-                    em.transpose(b, (2, 1, 0) if flip else (1, 2, 0))
-                    for b, flip in zip(blocks, flips)
-                ]
-            )
+            found = function(*[em.transpose(b, (2, 1, 0) if flip else (1, 2, 0)) for b, flip in zip(blocks, flips)])
             found = [
-                em.transpose(
-                    f, (1, 0) if f.aval.ndim == 2 else (2, 1, 0) if out_flip else (2, 0, 1)
-                )
-                for f in found
+                em.transpose(f, (1, 0) if f.aval.ndim == 2 else (2, 1, 0) if out_flip else (2, 0, 1)) for f in found
             ]
-            return [
-                loops.put_block(r, em.convert(f, r.aval.dtype), *starts(r))
-                for r, f in zip(results, found)
-            ]
+            return [loops.put_block(r, em.convert(f, r.aval.dtype), *starts(r)) for r, f in zip(results, found)]
 
         return loops.count(-(-count // lanes), [em.constant(0, a) for a in avals], chunk)
 
@@ -143,9 +124,7 @@ class _Lanes(Loops):
     def column(self, x, k):
         """`x[:, k]`."""
         zero = self.number(0)
-        return self.em.reshape(
-            self.block(x, (self.n, 1, self.lanes), zero, k, zero), (self.n, self.lanes)
-        )
+        return self.em.reshape(self.block(x, (self.n, 1, self.lanes), zero, k, zero), (self.n, self.lanes))
 
     def part(self, x, start: int, stop: int, axis: int = 0):
         """`x[start:stop]`."""
@@ -155,11 +134,7 @@ class _Lanes(Loops):
         attrs = ", ".join(
             [
                 f"{name} = array<i64: {', '.join(map(str, v))}>"
-                for name, v in (
-                    ("start_indices", low),
-                    ("limit_indices", high),
-                    ("strides", [1] * len(shape)),
-                )
+                for name, v in (("start_indices", low), ("limit_indices", high), ("strides", [1] * len(shape)))
             ]
         )
         return self.em.op("slice", make_aval(tuple(shape), x.aval.dtype), x, attrs=attrs)
@@ -194,13 +169,7 @@ class _Lanes(Loops):
         """
         em, n = self.em, self.n
         numbers = em.iota(make_aval((n, 1, self.lanes), self.dtype), 0)
-        a = em.op(
-            "concatenate",
-            make_aval((n, n + 1, self.lanes), self.dtype),
-            a,
-            numbers,
-            attrs="dimension = 1 : i64",
-        )
+        a = em.op("concatenate", make_aval((n, n + 1, self.lanes), self.dtype), a, numbers, attrs="dimension = 1 : i64")
         exchanges = em.constant(0, make_aval((n, self.lanes), self.dtype))
         a, exchanges = self.count(n, [a, exchanges], self._lu_step)
         order = em.reshape(self.part(a, n, n + 1, 1), (n, self.lanes))
@@ -211,24 +180,18 @@ class _Lanes(Loops):
         pivot = self._pivot(column, k)
         top = self.at(a, self.n - 1)
         for i in range(self.n - 1):
-            top = self.em.select(
-                self.equal(self.spread(pivot, top), self.fill(i, top)), self.at(a, i), top
-            )
+            top = self.em.select(self.equal(self.spread(pivot, top), self.fill(i, top)), self.at(a, i), top)
         # The column of L, after the exchange of rows. A zero pivot leaves zeros.
         here = self.equal(self.spread(pivot, column), self.em.iota(column.aval, 0))
         head = self.row(top, k)
         head = self.em.select(self.equal(head, self.fill(0, head)), self.fill(1, head), head)
         factors = self.do(
-            "divide",
-            self.em.select(here, self.spread(self.row(first, k), column), column),
-            self.spread(head, column),
+            "divide", self.em.select(here, self.spread(self.row(first, k), column), column), self.spread(head, column)
         )
 
         def eliminate(i, a, k):
             row, factor = self.row(a, i), self.spread(self.row(factors, i), first)
-            row = self.em.select(
-                self.equal(self.spread(pivot, row), self.spread(self.as_float(i), row)), first, row
-            )
+            row = self.em.select(self.equal(self.spread(pivot, row), self.spread(self.as_float(i), row)), first, row)
             at = self.em.iota(make_aval(row.aval.shape, INT), 0)
             inside = self.do(
                 "and",
@@ -249,18 +212,11 @@ class _Lanes(Loops):
 
     def _pivot(self, column, k):
         """The row from k on with the largest element, as in BLAS: the first, or k if it is NaN."""
-        best, size = (
-            self.spread(self.as_float(k), self.at(column, 0)),
-            self.em.op("abs", column.aval, column),
-        )
+        best, size = (self.spread(self.as_float(k), self.at(column, 0)), self.em.op("abs", column.aval, column))
         largest = self.row(size, k)
         for i in range(1, self.n):
             larger = self.em.compare(self.at(size, i), largest, "GT")
-            larger = self.do(
-                "and",
-                larger,
-                self.em.broadcast(self.em.compare(self.number(i), k, "GT"), (self.lanes,)),
-            )
+            larger = self.do("and", larger, self.em.broadcast(self.em.compare(self.number(i), k, "GT"), (self.lanes,)))
             largest = self.em.select(larger, self.at(size, i), largest)
             best = self.em.select(larger, self.fill(i, best), best)
         return best
@@ -277,14 +233,8 @@ class _Lanes(Loops):
 
             def eliminate(i, x):
                 row, factor = self.row(x, i), self.spread(self.row(self.row(a, i), k), known)
-                here = self.equal(
-                    self.em.broadcast(i, number.shape), self.em.broadcast(k, number.shape)
-                )
-                return [
-                    self.put_row(
-                        x, self.em.select(here, known, self.minus_product(row, factor, known)), i
-                    )
-                ]
+                here = self.equal(self.em.broadcast(i, number.shape), self.em.broadcast(k, number.shape))
+                return [self.put_row(x, self.em.select(here, known, self.minus_product(row, factor, known)), i)]
 
             after = self.do("add", k, 1)
             return self.count(self.n if lower else after, [x], eliminate, k if lower else 0)
@@ -301,10 +251,7 @@ class _Lanes(Loops):
         def step(k, a):
             column = self.column(a, k)
             head = self.row(column, k)
-            root, number = (
-                em.op("sqrt", head.aval, head),
-                em.iota(make_aval(column.aval.shape, INT), 0),
-            )
+            root, number = (em.op("sqrt", head.aval, head), em.iota(make_aval(column.aval.shape, INT), 0))
             factors = em.select(
                 self.equal(number, self.spread(k, number)),
                 self.spread(root, column),
@@ -327,14 +274,10 @@ class _Lanes(Loops):
         scale = em.constant(1, make_aval((self.lanes,), self.dtype))
         for k in range(n):
             head = self.at(self.at(a, k), k)
-            scale = em.select(
-                em.compare(head, self.fill(0, head), "GT"), scale, self.fill(np.nan, scale)
-            )
+            scale = em.select(em.compare(head, self.fill(0, head), "GT"), scale, self.fill(np.nan, scale))
         at = make_aval(a.aval.shape, INT)
         lower = em.compare(em.iota(at, 0), em.iota(at, 1), "GE")
-        return em.select(
-            lower, self.do("multiply", a, self.spread(scale, a)), em.constant(0, a.aval)
-        )
+        return em.select(lower, self.do("multiply", a, self.spread(scale, a)), em.constant(0, a.aval))
 
 
 def _triangular_solve(em, site, a, b):
@@ -366,11 +309,5 @@ REWRITES = (
         lambda site: _is_stack(site.out),
         native=True,
     ),
-    Rewrite(
-        "triangular_solves_of_stacks",
-        (triangular_solve_p,),
-        _triangular_solve,
-        _is_stack_of_systems,
-        native=True,
-    ),
+    Rewrite("triangular_solves_of_stacks", (triangular_solve_p,), _triangular_solve, _is_stack_of_systems, native=True),
 )

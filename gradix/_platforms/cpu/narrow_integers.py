@@ -26,9 +26,7 @@ def _has_two_bits(site) -> bool:
 def _counted(em, site, x):
     """Count the bits in a byte with the others cleared, as XLA also counts copies of the sign."""
     byte = make_aval(x.aval.shape, _UNSIGNED)
-    own = em.op(
-        "and", byte, em.convert(x, _UNSIGNED), em.splat((1 << iinfo(x.aval.dtype).bits) - 1, byte)
-    )
+    own = em.op("and", byte, em.convert(x, _UNSIGNED), em.splat((1 << iinfo(x.aval.dtype).bits) - 1, byte))
     return em.convert(em.op("popcnt", byte, own), site.out.dtype)
 
 
@@ -44,25 +42,14 @@ def _as_bytes(em, site, *values):
     wide = [_wide(out) for out in outs]
     found = site.primitive.lower(em, wide if several else wide[0], *values, **site.params)
     narrow = [
-        em.convert(v, out.dtype) if _is_narrow(out.dtype) else v
-        for v, out in zip(found if several else [found], outs)
+        em.convert(v, out.dtype) if _is_narrow(out.dtype) else v for v, out in zip(found if several else [found], outs)
     ]
     return narrow if several else narrow[0]
 
 
 REWRITES = (
     Rewrite(
-        "bits_of_narrow_integers",
-        (population_count_p,),
-        _counted,
-        lambda site: _is_narrow(site.out.dtype),
-        CORRECTNESS,
+        "bits_of_narrow_integers", (population_count_p,), _counted, lambda site: _is_narrow(site.out.dtype), CORRECTNESS
     ),
-    Rewrite(
-        "two_bits_as_bytes",
-        (concatenate_p, sort_p, gather_p),
-        _as_bytes,
-        _has_two_bits,
-        CORRECTNESS,
-    ),
+    Rewrite("two_bits_as_bytes", (concatenate_p, sort_p, gather_p), _as_bytes, _has_two_bits, CORRECTNESS),
 )

@@ -28,35 +28,22 @@ def emit_order(em, keys):
     """
     aval, places = keys.aval, _place_bits(keys.aval)
     short = 8 * aval.dtype.itemsize + places <= 32
-    numbers = make_aval(
-        aval.shape, np.dtype(f"{'u' if aval.dtype.kind == 'u' else 'i'}4") if short else _I64
-    )
+    numbers = make_aval(aval.shape, np.dtype(f"{'u' if aval.dtype.kind == 'u' else 'i'}4") if short else _I64)
     packed = make_aval(aval.shape, numbers.dtype if short else _F64)
     # XLA must not fuse this with the computation of the keys: a loop with 64-bit values has half
     # the lanes.
-    together = apart(
-        em, "keys_with_places", packed, lambda x: _with_places(em, x, places, numbers, packed), keys
-    )
+    together = apart(em, "keys_with_places", packed, lambda x: _with_places(em, x, places, numbers, packed), keys)
     (found,) = em.host_kernel("sort_numbers", [packed], together, aliases={0: 0})
-    found = em.op(
-        "and", numbers, em.bitcast(found, numbers), em.constant((1 << places) - 1, numbers)
-    )
+    found = em.op("and", numbers, em.bitcast(found, numbers), em.constant((1 << places) - 1, numbers))
     return em.convert(found, _I32)
 
 
 def _with_places(em, keys, places: int, numbers, packed):
     key = em.convert(_integers(em, keys), numbers.dtype)
-    found = em.op(
-        "add",
-        numbers,
-        em.op("shift_left", numbers, key, em.constant(places, numbers)),
-        em.iota(numbers, 1),
-    )
+    found = em.op("add", numbers, em.op("shift_left", numbers, key, em.constant(places, numbers)), em.iota(numbers, 1))
     if packed is numbers:
         return found
-    offset = (1 << 62) + (
-        0 if keys.aval.dtype.kind in "bu" else 1 << 8 * keys.aval.dtype.itemsize - 1 + places
-    )
+    offset = (1 << 62) + (0 if keys.aval.dtype.kind in "bu" else 1 << 8 * keys.aval.dtype.itemsize - 1 + places)
     return em.bitcast(em.op("add", numbers, found, em.constant(offset, numbers)), packed)
 
 
@@ -77,9 +64,5 @@ def _integers(em, keys):
     magnitude = em.op("and", whole, bits, em.constant(largest, whole))
     sign = em.op("shift_right_arithmetic", whole, bits, em.constant(8 * dtype.itemsize - 1, whole))
     found = em.op("xor", whole, bits, em.op("and", whole, sign, em.constant(largest, whole)))
-    found = em.select(
-        em.compare(magnitude, em.constant(least, whole), "LT"), em.constant(0, whole), found
-    )
-    return em.select(
-        em.compare(magnitude, em.constant(infinity, whole), "GT"), em.constant(nan, whole), found
-    )
+    found = em.select(em.compare(magnitude, em.constant(least, whole), "LT"), em.constant(0, whole), found)
+    return em.select(em.compare(magnitude, em.constant(infinity, whole), "GT"), em.constant(nan, whole), found)

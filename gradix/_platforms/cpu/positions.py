@@ -11,14 +11,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._ops.arithmetic import add, min as minimum, mul
 from gradix._ops.operands import scalar_like
-from gradix._ops.reductions import (
-    argmax_p,
-    argmin_p,
-    reduce_and,
-    reduce_max,
-    reduce_min,
-    reduce_or,
-)
+from gradix._ops.reductions import argmax_p, argmin_p, reduce_and, reduce_max, reduce_min, reduce_or
 from gradix._ops.shape import reshape
 from gradix._platforms.records import Rewrite
 

@@ -95,10 +95,7 @@ def _by_sums_of_terms(em, site, x, y):
     y = em.reshape(em.transpose(y, (*right, *y_batch, *columns)), (terms, count, n))
     whole, total = make_aval((count, m, n), out.dtype), None
     for i in range(terms):
-        factors = [
-            em.broadcast_in_dim(_row(em, v, i), whole, dims)
-            for v, dims in ((x, (0, 1)), (y, (0, 2)))
-        ]
+        factors = [em.broadcast_in_dim(_row(em, v, i), whole, dims) for v, dims in ((x, (0, 1)), (y, (0, 2)))]
         term = em.op("multiply", whole, *factors)
         total = term if total is None else em.op("add", whole, total, term)
     return em.reshape(total, out.shape)
@@ -129,11 +126,7 @@ _WORK = 1 << 26
 def _is_large_and_complex(site) -> bool:
     """Whether a product is complex and large: XLA:CPU's quick library is for real matrices only."""
     x, y = site.values
-    if (
-        site.out.dtype.kind != "c"
-        or not x.aval.dtype == y.aval.dtype == site.out.dtype
-        or not site.is_static()
-    ):
+    if site.out.dtype.kind != "c" or not x.aval.dtype == y.aval.dtype == site.out.dtype or not site.is_static():
         return False
     _, *sizes = _sizes(site.values, site.params["dimension_numbers"])
     return min(sizes) >= _LEAST_COMPLEX and prod(sizes) >= _WORK
@@ -155,9 +148,7 @@ def _by_real_parts(em, site, x, y):
 def _part(em, name: str, x):
     """The real or imaginary part of `x`; for a transpose, the transpose of its source's part."""
     source, permutation = x.transposed or (x, range(x.aval.ndim))
-    return em.transpose(
-        em.op(name, make_aval(source.aval.shape, real_dtype(x.aval.dtype)), source), permutation
-    )
+    return em.transpose(em.op(name, make_aval(source.aval.shape, real_dtype(x.aval.dtype)), source), permutation)
 
 
 # -- transposed matrices ---------------------------------------------------------------------------
@@ -194,13 +185,7 @@ def _untransposed(em, site, x, y):
         (terms, rows), columns = x.aval.shape, out.shape[1]
         if min(terms, rows, columns) >= _LEAST and right == (0,):
             # Kept apart, as XLA would otherwise merge them into the product that it does slowly.
-            x = apart(
-                em,
-                "transposed",
-                make_aval((rows, terms), x.aval.dtype),
-                lambda x: em.transpose(x, (1, 0)),
-                x,
-            )
+            x = apart(em, "transposed", make_aval((rows, terms), x.aval.dtype), lambda x: em.transpose(x, (1, 0)), x)
             return apart(em, "product", out, lambda x, y: product(out, x, y, ((1,), right)), x, y)
         if terms >= _LEAST and right == (1,) and terms * (rows + columns) >= 2 * rows * columns:
             other = make_aval(out.shape[::-1], out.dtype)
@@ -220,19 +205,7 @@ def _source(x, axes) -> tuple:
 
 REWRITES = (
     Rewrite("products_by_wider_dtypes", (dot_general_p,), _by_working_dtypes, _has_other_dtypes),
-    Rewrite(
-        "small_products_as_sums",
-        (dot_general_p,),
-        _by_sums_of_terms,
-        _is_stack_of_small_products,
-        alone=True,
-    ),
+    Rewrite("small_products_as_sums", (dot_general_p,), _by_sums_of_terms, _is_stack_of_small_products, alone=True),
     Rewrite("complex_products_by_parts", (dot_general_p,), _by_real_parts, _is_large_and_complex),
-    Rewrite(
-        "products_without_transposes",
-        (dot_general_p,),
-        _untransposed,
-        _is_of_transposes,
-        alone=True,
-    ),
+    Rewrite("products_without_transposes", (dot_general_p,), _untransposed, _is_of_transposes, alone=True),
 )

@@ -5,13 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from gradix._core.aval import make_aval
-from gradix._ops.random.random import (
-    GENERATORS,
-    random_bits_p,
-    random_fold_in_p,
-    random_split_p,
-    threefry2x32_p,
-)
+from gradix._ops.random.random import GENERATORS, random_bits_p, random_fold_in_p, random_split_p, threefry2x32_p
 from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
@@ -24,21 +18,14 @@ def _has_short_rows(site) -> bool:
     shape = site.out.shape
     if GENERATORS[site.params.get("impl", "fry")].together:
         return False
-    return (
-        all(type(n) is int for n in shape)
-        and len(shape) > 1
-        and shape[-1] < _SHORT_ROW
-        and prod(shape) >= _LARGE
-    )
+    return all(type(n) is int for n in shape) and len(shape) > 1 and shape[-1] < _SHORT_ROW and prod(shape) >= _LARGE
 
 
 def _as_one_row(em, site, keys):
     """Draw without fusion: what follows is then one loop, instead of a loop for each short row."""
     generator, out = GENERATORS[site.params.get("impl", "fry")], site.out
     flat = make_aval((*keys.aval.shape, prod(site.params["shape"])), out.dtype)
-    return em.reshape(
-        apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape
-    )
+    return em.reshape(apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape)
 
 
 def _is_small(site) -> bool:

@@ -48,12 +48,6 @@ def _truths_by_blocks(em, site, x):
 
 
 REWRITES = (
-    Rewrite(
-        "products_by_blocks",
-        (reduce_prod_p,),
-        _product_by_blocks,
-        _is_of_words_or_floats,
-        alone=True,
-    ),
+    Rewrite("products_by_blocks", (reduce_prod_p,), _product_by_blocks, _is_of_words_or_floats, alone=True),
     Rewrite("truths_by_blocks", (reduce_and_p, reduce_or_p), _truths_by_blocks, alone=True),
 )

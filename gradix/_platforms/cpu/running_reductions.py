@@ -7,14 +7,7 @@ from math import prod
 
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX
-from gradix._ops.cumulative import (
-    cumlogsumexp_p,
-    cummax_p,
-    cummin_p,
-    cumprod_p,
-    cumsum_p,
-    recurrence_p,
-)
+from gradix._ops.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p, recurrence_p
 from gradix._ops.cumulative_lowering import emit_loop
 from gradix._platforms.cpu.kernel_loops import Loops
 from gradix._platforms.records import Rewrite
@@ -29,9 +22,7 @@ _ALIGNED = 16
 
 def _by_loop(em, x, axis: int, reverse: bool, combine, identity):
     """A loop over the steps, which XLA compiles to one kernel."""
-    return emit_loop(
-        em, [x], axis, reverse, identity, lambda rows, total: _combined(em, combine, total, rows[0])
-    )
+    return emit_loop(em, [x], axis, reverse, identity, lambda rows, total: _combined(em, combine, total, rows[0]))
 
 
 def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, *, costly: bool = False):
@@ -95,16 +86,12 @@ class _Running:
             """The start of chunk g."""
             at = loops.do("minimum", loops.do("multiply", g, size), n - size)
             return loops.do(
-                "add",
-                start,
-                self.em.op("subtract", at.aval, loops.number(n - size), at) if self.reverse else at,
+                "add", start, self.em.op("subtract", at.aval, loops.number(n - size), at) if self.reverse else at
             )
 
         def step(g, total, out, *margins):
             made, margins = self._chunk(loops.block(x, (size,), place(g)), margins)
-            out = loops.put_block(
-                out, self._combined(self.em.broadcast(total, (size,)), made), place(g)
-            )
+            out = loops.put_block(out, self._combined(self.em.broadcast(total, (size,)), made), place(g))
             before = loops.do("add", place(loops.do("add", g, 1)), size if self.reverse else -1)
             return [loops.get(out, before), out, *margins]
 
@@ -119,8 +106,7 @@ class _Running:
             array = self.loops.put_block(array, part, self.loops.number(margin))
             used.append(array)
             terms = [
-                self._slice(array, margin + k * distance * (1 if self.reverse else -1), size)
-                for k in range(self.radix)
+                self._slice(array, margin + k * distance * (1 if self.reverse else -1), size) for k in range(self.radix)
             ]
             while len(terms) > 1:
                 terms = [self._combined(later, now) for now, later in zip(terms[::2], terms[1::2])]
@@ -164,20 +150,14 @@ def _writer(primitive, aval, axis: int):
 
 def _has_writer(site) -> bool:
     (x,) = site.values
-    return (
-        type(x.aval.size) is int
-        and _writer(site.primitive, x.aval, site.params["axis"]) is not None
-    )
+    return type(x.aval.size) is int and _writer(site.primitive, x.aval, site.params["axis"]) is not None
 
 
 def _running(em, site, x):
     p, axis = site.primitive, site.params["axis"]
     x = p.widened(em, x)
     write = _writer(p, x.aval, axis)
-    return em.convert(
-        write(em, x, axis, site.params["reverse"], p.combine, p.identity(x.aval.dtype)),
-        site.out.dtype,
-    )
+    return em.convert(write(em, x, axis, site.params["reverse"], p.combine, p.identity(x.aval.dtype)), site.out.dtype)
 
 
 def _recurrence(em, site, a, b):

@@ -46,9 +46,7 @@ def _by_rows(em, site, data, rows, columns, dense, *known):
         if not site.params["ordered"]:
             rows, columns, data = em.expand(_in_order, rows, columns, data)
         (starts,) = em.expand(_starts, rows, height=site.params["height"])
-    return em.custom_call(
-        "cpu_csr_sparse_dense_ffi", [site.out], data, starts, columns, dense, backend_config={}
-    )[0]
+    return em.custom_call("cpu_csr_sparse_dense_ffi", [site.out], data, starts, columns, dense, backend_config={})[0]
 
 
 def _in_order(rows, columns, data):
@@ -105,14 +103,6 @@ def _by_blocks(em, site, x, y, rows, columns):
 
 
 REWRITES = (
-    Rewrite(
-        "sparse_products_by_rows",
-        (sparse_product_p,),
-        _by_rows,
-        _has_many_columns,
-        alone=True,
-    ),
-    Rewrite(
-        "sampled_products_by_blocks", (sampled_product_p,), _by_blocks, _has_many_rows, alone=True
-    ),
+    Rewrite("sparse_products_by_rows", (sparse_product_p,), _by_rows, _has_many_columns, alone=True),
+    Rewrite("sampled_products_by_blocks", (sampled_product_p,), _by_blocks, _has_many_rows, alone=True),
 )

@@ -67,15 +67,9 @@ def _blocks(shape, axes) -> tuple[int, int, int] | None:
     The summed axes must be neighbours.
     """
     summed = [i for i, n in enumerate(shape) if n > 1 and i in axes]
-    if not summed or any(
-        n > 1 and i not in axes for i, n in enumerate(shape[: summed[-1]]) if i > summed[0]
-    ):
+    if not summed or any(n > 1 and i not in axes for i, n in enumerate(shape[: summed[-1]]) if i > summed[0]):
         return None
-    return (
-        prod(shape[: summed[0]]),
-        prod(shape[summed[0] : summed[-1] + 1]),
-        prod(shape[summed[-1] + 1 :]),
-    )
+    return (prod(shape[: summed[0]]), prod(shape[summed[0] : summed[-1] + 1]), prod(shape[summed[-1] + 1 :]))
 
 
 def _is_of_columns(site) -> bool:
@@ -97,9 +91,7 @@ def _by_product_with_ones(em, site, x):
         return emit_dot_general(em, sums, em.constant(1, ones), x, numbers)
 
     # XLA must not fuse the operand into the product, which would compute it without vectors.
-    return em.reshape(
-        apart(em, "column_sums", sums, write, em.reshape(x, (outer, rows, columns))), out.shape
-    )
+    return em.reshape(apart(em, "column_sums", sums, write, em.reshape(x, (outer, rows, columns))), out.shape)
 
 
 # -- what goes into sums and extrema ---------------------------------------------------------------
@@ -115,11 +107,7 @@ def is_summed(site) -> bool:
     if aval.dtype != _F32 or type(aval.size) is not int or aval.size < _LEAST:
         return False
     user = site.reader()
-    while (
-        user is not None
-        and user.primitive in _ON_THE_WAY
-        and user.outvars[0].aval.shape == aval.shape
-    ):
+    while user is not None and user.primitive in _ON_THE_WAY and user.outvars[0].aval.shape == aval.shape:
         user = site.users.only(user.outvars[0])
     return user is not None and user.primitive is reduce_sum_p
 
@@ -127,26 +115,18 @@ def is_summed(site) -> bool:
 def _goes_into_extremum(site) -> bool:
     """Whether a formula is only used by an extremum, whose blocks would each compute it again."""
     user = site.reader()
-    while (
-        user is not None
-        and not user.primitive.multiple_results
-        and user.outvars[0].aval.shape == site.out.shape
-    ):
+    while user is not None and not user.primitive.multiple_results and user.outvars[0].aval.shape == site.out.shape:
         user = site.users.only(user.outvars[0])
     return user is not None and user.primitive in (reduce_max_p, reduce_min_p)
 
 
 def _apart(em, site, x):
-    return apart(
-        em, site.primitive.name, site.out, lambda x: em.lower(site.primitive, site.out, x), x
-    )
+    return apart(em, site.primitive.name, site.out, lambda x: em.lower(site.primitive, site.out, x), x)
 
 
 REWRITES = (
     Rewrite("sums_by_blocks", (reduce_sum_p,), _by_blocks, _is_worth_blocks, alone=True),
     Rewrite("column_sums", (reduce_sum_p,), _by_product_with_ones, _is_of_columns, alone=True),
     Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: site.plain(em), is_summed),
-    Rewrite(
-        "formulas_before_extrema", (erfc_p, digamma_p), _apart, _goes_into_extremum, alone=True
-    ),
+    Rewrite("formulas_before_extrema", (erfc_p, digamma_p), _apart, _goes_into_extremum, alone=True),
 )

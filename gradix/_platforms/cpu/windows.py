@@ -58,10 +58,5 @@ REWRITES = (
         _by_slices,
         _is_small,
     ),
-    Rewrite(
-        "winners_of_small_windows",
-        (select_and_scatter_add_p,),
-        _winners_by_slices,
-        _is_small,
-    ),
+    Rewrite("winners_of_small_windows", (select_and_scatter_add_p,), _winners_by_slices, _is_small),
 )

@@ -43,13 +43,7 @@ def _eigh(em, site, x):
 
 REWRITES = (
     Rewrite("lu_by_tpu", (lu_p,), _lu, _has_elements, CORRECTNESS),
-    Rewrite(
-        "qr_parts_by_tpu",
-        (geqrf_p, householder_product_p),
-        _by_solver,
-        _has_elements,
-        CORRECTNESS,
-    ),
+    Rewrite("qr_parts_by_tpu", (geqrf_p, householder_product_p), _by_solver, _has_elements, CORRECTNESS),
     Rewrite("qr_by_tpu", (qr_p,), _by_solver, _is_plain, CORRECTNESS),
     Rewrite("eigh_by_tpu", (eigh_p,), _eigh, _has_elements, CORRECTNESS),
 )

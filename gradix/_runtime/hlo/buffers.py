@@ -152,12 +152,7 @@ def _free(b: Buffer, alive: list[tuple[Buffer, int]]) -> int:
     for other, _ in alive:
         if other.allocation == b.allocation:
             start, end = other.offset, other.offset + other.nbytes
-            parts = [
-                part
-                for a, z in parts
-                for part in ((a, min(z, start)), (max(a, end), z))
-                if part[0] < part[1]
-            ]
+            parts = [part for a, z in parts for part in ((a, min(z, start)), (max(a, end), z)) if part[0] < part[1]]
     return sum([z - a for a, z in parts])
 
 

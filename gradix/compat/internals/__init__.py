@@ -64,8 +64,7 @@ AREAS = {
     ),
     "cache_key": Area("keys of compiled programs on disk", "jax.experimental.compilation_cache"),
     "callback": Area(
-        "calls from compiled programs to Python",
-        "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback",
+        "calls from compiled programs to Python", "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback"
     ),
     "checkify": Area(
         "checks in compiled programs",
@@ -76,11 +75,7 @@ AREAS = {
     ),
     "compilation_cache": Area("compiled programs on disk", "jax.experimental.compilation_cache"),
     "compiler": Area(
-        "compiling a module",
-        "jax.jit(f).lower(...).compile()",
-        users="chex",
-        names_from="gradix.jit",
-        code=True,
+        "compiling a module", "jax.jit(f).lower(...).compile()", users="chex", names_from="gradix.jit", code=True
     ),
     "config": Area(
         "options",
@@ -99,9 +94,7 @@ AREAS = {
             "trace_state_clean": "gradix._core.checks:trace_state_clean",
         },
     ),
-    "cudnn": Area(
-        "attention by cuDNN on NVIDIA's GPUs", "jax.nn.dot_product_attention", users="keras"
-    ),
+    "cudnn": Area("attention by cuDNN on NVIDIA's GPUs", "jax.nn.dot_product_attention", users="keras"),
     "custom_batching": Area("rules for vmap", "jax.custom_batching"),
     "custom_derivatives": Area(
         "rules for derivatives",
@@ -109,9 +102,7 @@ AREAS = {
         users="equinox, distrax",
         names_from="gradix.custom_derivatives",
     ),
-    "custom_transpose": Area(
-        "rules for transposes", "jax.extend.core.Primitive, jax.interpreters.ad"
-    ),
+    "custom_transpose": Area("rules for transposes", "jax.extend.core.Primitive, jax.interpreters.ad"),
     "debugging": Area("printing from compiled programs", "jax.debug.print, jax.debug.callback"),
     "deprecations": Area("names that go away", "module-level __getattr__ and warnings"),
     "dispatch": Area(
@@ -135,24 +126,17 @@ AREAS = {
         names_from="gradix.dtypes",
         code=True,
     ),
-    "earray": Area(
-        "arrays of extended element types, as random keys", "jax.random.key, jax.dtypes.extended"
-    ),
+    "earray": Area("arrays of extended element types, as random keys", "jax.random.key, jax.dtypes.extended"),
     "effects": Area("side effects of equations", "jax.extend.core.Effect, eqn.effects"),
     "environment_info": Area("describing the machine", "jax.print_environment_info"),
     "export": Area("writing programs to files", "jax.export"),
     "flatten_util": Area(
-        "trees as one vector",
-        "jax.flatten_util.ravel_pytree",
-        users="blackjax",
-        names_from="gradix.flatten_util",
+        "trees as one vector", "jax.flatten_util.ravel_pytree", users="blackjax", names_from="gradix.flatten_util"
     ),
     "image": Area("resizing images", "jax.image"),
     "interpreters": Area("rules of primitives", "jax.interpreters, jax.extend.core"),
     "interpreters.ad": Area(
-        users="lineax",
-        names_from="gradix.interpreters.ad",
-        names={"CustomVJPException": "builtins:TypeError"},
+        users="lineax", names_from="gradix.interpreters.ad", names={"CustomVJPException": "builtins:TypeError"}
     ),
     "interpreters.batching": Area(
         users="equinox",
@@ -207,10 +191,7 @@ AREAS = {
     ),
     "monitoring": Area("events and durations", "jax.monitoring"),
     "named_sharding": Area(
-        "how arrays are divided",
-        "jax.sharding.NamedSharding",
-        users="orbax-checkpoint",
-        names_from="gradix.sharding",
+        "how arrays are divided", "jax.sharding.NamedSharding", users="orbax-checkpoint", names_from="gradix.sharding"
     ),
     "nn": Area("layers of networks", "jax.nn"),
     "nn.initializers": Area(
@@ -227,10 +208,7 @@ AREAS = {
     "ops": Area("sums over segments", "jax.ops"),
     "pallas": Area("kernels of GPUs and TPUs", "jax.experimental.pallas"),
     "partition_spec": Area(
-        "how arrays are divided",
-        "jax.sharding.PartitionSpec",
-        users="orbax-checkpoint",
-        names_from="gradix.sharding",
+        "how arrays are divided", "jax.sharding.PartitionSpec", users="orbax-checkpoint", names_from="gradix.sharding"
     ),
     "pjit": Area(
         "jit over several devices",
@@ -257,22 +235,13 @@ AREAS = {
         names_from="gradix.test_util",
         names={"check_close": "gradix.compat.internals.test_util:check_close"},
     ),
-    "random": Area(
-        "random numbers", "jax.random", users="blackjax, numpyro", names_from="gradix.random"
-    ),
-    "random.threefry2x32": Area(
-        users="examples of quax", names_from="gradix.extend.random", code=True
-    ),
+    "random": Area("random numbers", "jax.random", users="blackjax, numpyro", names_from="gradix.random"),
+    "random.threefry2x32": Area(users="examples of quax", names_from="gradix.extend.random", code=True),
     "scipy": Area("SciPy's functions", "jax.scipy"),
     "shard_map": Area("programs of one device's part", "jax.shard_map"),
-    "sharding": Area(
-        "how arrays are divided", "jax.sharding", users="scico", names_from="gradix.sharding"
-    ),
+    "sharding": Area("how arrays are divided", "jax.sharding", users="scico", names_from="gradix.sharding"),
     "sharding_impls": Area(
-        "how arrays are divided",
-        "jax.sharding",
-        users="scico, orbax-checkpoint",
-        names_from="gradix.sharding",
+        "how arrays are divided", "jax.sharding", users="scico, orbax-checkpoint", names_from="gradix.sharding"
     ),
     "source_info_util": Area(
         "where in the program an operation was written",
@@ -364,9 +333,7 @@ def use_of(area: str) -> Area | None:
     if not at:
         return None
     above = AREAS[at]
-    return own._replace(
-        purpose=above.purpose, instead=above.instead, users=own.users or above.users
-    )
+    return own._replace(purpose=above.purpose, instead=above.instead, users=own.users or above.users)
 
 
 def explanation(area: str) -> str:

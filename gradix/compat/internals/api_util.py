@@ -18,9 +18,7 @@ from gradix.api_util import (
 
 
 def infer_argnums_and_argnames(
-    sig: inspect.Signature,
-    argnums: int | Iterable[int] | None,
-    argnames: str | Iterable[str] | None,
+    sig: inspect.Signature, argnums: int | Iterable[int] | None, argnames: str | Iterable[str] | None
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The positions and names of arguments, where None stands for those given by the other one.
 
@@ -33,17 +31,11 @@ def infer_argnums_and_argnames(
         >>> infer_argnums_and_argnames(inspect.signature(lambda x, y: x), None, "y")
         ((1,), ('y',))
     """
-    numbers = (
-        (argnums,) if isinstance(argnums, int) else None if argnums is None else tuple(argnums)
-    )
-    names = (
-        (argnames,) if isinstance(argnames, str) else None if argnames is None else tuple(argnames)
-    )
+    numbers = (argnums,) if isinstance(argnums, int) else None if argnums is None else tuple(argnums)
+    names = (argnames,) if isinstance(argnames, str) else None if argnames is None else tuple(argnames)
     kinds = {name: p.kind for name, p in sig.parameters.items()}
     listed = [
-        n
-        for n, k in kinds.items()
-        if k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        n for n, k in kinds.items() if k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     ]
     if names is None:
         found = [listed[i] for i in numbers or () if -len(listed) <= i < len(listed)]

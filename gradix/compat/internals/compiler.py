@@ -6,9 +6,7 @@ from gradix._core import seams
 from gradix._runtime.xla_compiler import compile_module
 
 
-def backend_compile_and_load(
-    backend, module, executable_devices, options, host_callbacks: Sequence = ()
-):
+def backend_compile_and_load(backend, module, executable_devices, options, host_callbacks: Sequence = ()):
     """Compile a module for devices of a client; `host_callbacks` are the functions it calls."""
     return compile_module(backend, module, executable_devices, options, host_callbacks)
 

@@ -1,11 +1,7 @@
 """`jax._src.distributed`: the processes that this one has joined."""
 
 from gradix._api.distributed import global_state as _joined
-from gradix.distributed import (
-    initialize as initialize,
-    is_initialized as is_initialized,
-    shutdown as shutdown,
-)
+from gradix.distributed import initialize as initialize, is_initialized as is_initialized, shutdown as shutdown
 
 
 class _GlobalState:

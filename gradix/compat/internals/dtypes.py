@@ -6,14 +6,8 @@ import numpy as np
 
 from gradix._core.scalar_types import ExtendedDType as ExtendedDType
 from gradix.dtypes import *  # noqa: F403
-from gradix.dtypes import (
-    TypePromotionError as TypePromotionError,
-    extended as extended,
-)
-from gradix.numpy import (
-    finfo as finfo,
-    iinfo as iinfo,
-)
+from gradix.dtypes import TypePromotionError as TypePromotionError, extended as extended
+from gradix.numpy import finfo as finfo, iinfo as iinfo
 
 DType = np.dtype
 

@@ -12,11 +12,7 @@ import numpy as np
 
 import gradix
 from gradix import monitoring
-from gradix.test_util import (
-    check_grads as check_grads,
-    check_jvp as check_jvp,
-    check_vjp as check_vjp,
-)
+from gradix.test_util import check_grads as check_grads, check_jvp as check_jvp, check_vjp as check_vjp
 
 try:
     _Base = importlib.import_module("absl.testing.parameterized").TestCase
@@ -35,28 +31,18 @@ class _Dtypes:
         return [d for d in dtypes if gradix.dtypes.canonicalize_dtype(d) == np.dtype(d)]
 
     floating = property(lambda self: self.supported([np.float32, np.float64]))
-    all_floating = property(
-        lambda self: self.supported([gradix.dtypes.bfloat16, np.float16, np.float32, np.float64])
-    )
+    all_floating = property(lambda self: self.supported([gradix.dtypes.bfloat16, np.float16, np.float32, np.float64]))
     integer = property(lambda self: self.supported([np.int32, np.int64]))
     all_integer = property(lambda self: self.supported([np.int8, np.int16, np.int32, np.int64]))
     unsigned = property(lambda self: self.supported([np.uint32, np.uint64]))
-    all_unsigned = property(
-        lambda self: self.supported([np.uint8, np.uint16, np.uint32, np.uint64])
-    )
+    all_unsigned = property(lambda self: self.supported([np.uint8, np.uint16, np.uint32, np.uint64]))
     complex = property(lambda self: self.supported([np.complex64, np.complex128]))
     boolean = property(lambda self: self.supported([np.bool_]))
     inexact = property(lambda self: [*self.floating, *self.complex])
     all_inexact = property(lambda self: [*self.all_floating, *self.complex])
     numeric = property(lambda self: [*self.floating, *self.integer, *self.unsigned, *self.complex])
     all = property(
-        lambda self: [
-            *self.all_floating,
-            *self.all_integer,
-            *self.all_unsigned,
-            *self.complex,
-            *self.boolean,
-        ]
+        lambda self: [*self.all_floating, *self.all_integer, *self.all_unsigned, *self.complex, *self.boolean]
     )
 
 
@@ -112,17 +98,13 @@ class JaxTestCase(_Base):  # type: ignore[misc, valid-type]
             self.assertDtypesMatch(x, y)
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y), err_msg=err_msg)
 
-    def assertArraysAllClose(
-        self, actual, desired, *, check_dtypes=True, atol=None, rtol=None, err_msg=""
-    ) -> None:
+    def assertArraysAllClose(self, actual, desired, *, check_dtypes=True, atol=None, rtol=None, err_msg="") -> None:
         if check_dtypes:
             self.assertDtypesMatch(actual, desired)
         a, b = (np.asarray(x, gradix.lax.dtype(x)) for x in (actual, desired))
         least = max(tolerance(a.dtype, atol), tolerance(b.dtype, atol))
         relative = max(tolerance(a.dtype, rtol), tolerance(b.dtype, rtol))
-        wide = (
-            np.result_type(a, np.float32) if gradix.numpy.issubdtype(a.dtype, np.number) else None
-        )
+        wide = np.result_type(a, np.float32) if gradix.numpy.issubdtype(a.dtype, np.number) else None
         if wide is not None:
             a, b = a.astype(wide), b.astype(wide)
         np.testing.assert_allclose(a, b, rtol=relative, atol=least, err_msg=err_msg)
@@ -131,9 +113,7 @@ class JaxTestCase(_Base):  # type: ignore[misc, valid-type]
         kind = gradix.lax.dtype if canonicalize_dtypes else lambda a: np.asarray(a).dtype
         self.assertEqual(kind(x), kind(y))
 
-    def assertAllClose(
-        self, actual, desired, *, check_dtypes=True, atol=None, rtol=None, err_msg=""
-    ) -> None:
+    def assertAllClose(self, actual, desired, *, check_dtypes=True, atol=None, rtol=None, err_msg="") -> None:
         """Compare two trees of arrays."""
         if isinstance(actual, dict):
             self.assertEqual(set(actual), set(desired))
@@ -142,14 +122,10 @@ class JaxTestCase(_Base):  # type: ignore[misc, valid-type]
             self.assertEqual(len(actual), len(desired))
             pairs = list(zip(actual, desired))
         else:
-            self.assertArraysAllClose(
-                actual, desired, check_dtypes=check_dtypes, atol=atol, rtol=rtol, err_msg=err_msg
-            )
+            self.assertArraysAllClose(actual, desired, check_dtypes=check_dtypes, atol=atol, rtol=rtol, err_msg=err_msg)
             return
         for a, b in pairs:
-            self.assertAllClose(
-                a, b, check_dtypes=check_dtypes, atol=atol, rtol=rtol, err_msg=err_msg
-            )
+            self.assertAllClose(a, b, check_dtypes=check_dtypes, atol=atol, rtol=rtol, err_msg=err_msg)
 
 
 class JaxTestLoader(unittest.TestLoader):

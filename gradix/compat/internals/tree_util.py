@@ -5,12 +5,7 @@ from typing import Any, NamedTuple
 
 from gradix._base.tree import prefix_errors as _prefix_errors
 from gradix.tree_util import *  # noqa: F403
-from gradix.tree_util import (
-    default_registry,
-    flatten_one_level as flatten_one_level,
-    is_tree_node,
-    tree_structure,
-)
+from gradix.tree_util import default_registry, flatten_one_level as flatten_one_level, is_tree_node, tree_structure
 
 
 def prefix_errors(
@@ -44,9 +39,7 @@ def _entry(cls: type) -> RegistryEntry:
 
     def join(data, children):
         children = list(children)
-        node = leaf.from_node_data_and_children(
-            default_registry, (cls, data), [leaf] * len(children)
-        )
+        node = leaf.from_node_data_and_children(default_registry, (cls, data), [leaf] * len(children))
         return node.unflatten(children)
 
     return RegistryEntry(flatten_one_level, join)
@@ -64,14 +57,10 @@ class _Registered(Mapping):
         return _entry(cls)
 
     def __iter__(self):
-        raise TypeError(
-            "the registry of pytree nodes cannot be listed: ask for one class, as in `cls in _registry`."
-        )
+        raise TypeError("the registry of pytree nodes cannot be listed: ask for one class, as in `cls in _registry`.")
 
     def __len__(self) -> int:
-        raise TypeError(
-            "the registry of pytree nodes cannot be listed: ask for one class, as in `cls in _registry`."
-        )
+        raise TypeError("the registry of pytree nodes cannot be listed: ask for one class, as in `cls in _registry`.")
 
 
 _registry = _Registered()

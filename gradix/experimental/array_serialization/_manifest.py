@@ -29,12 +29,7 @@ _PART = {2: b"gradix part 2", 1: b""}  # what the digests of parts of a format a
 _MAX_MANIFEST = 1 << 30
 _MAX_DEPTH = 256
 _FILE = re.compile(r"[0-9]+(?:-[0-9_]*)+\.bin", re.ASCII)
-_OPEN = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _DTYPES = {str(d): d for d in SUPPORTED}
 
 
@@ -44,9 +39,7 @@ class Replaced(Exception):
 
 def damaged(path: str | os.PathLike, why: str) -> ValueError:
     """The error that says what is wrong with a file of a checkpoint."""
-    return ValueError(
-        f"{path} is damaged: {why}. Restore the checkpoint from a copy, or save again."
-    )
+    return ValueError(f"{path} is damaged: {why}. Restore the checkpoint from a copy, or save again.")
 
 
 def part_digest(raw: Any, format: int = _FORMAT) -> str:
@@ -88,14 +81,10 @@ def outline_of(tree: Any) -> Any:
 
     def walk(node, depth):
         if depth > _MAX_DEPTH:
-            raise ValueError(
-                f"save: data is nested more than {_MAX_DEPTH} levels deep. Flatten it first."
-            )
+            raise ValueError(f"save: data is nested more than {_MAX_DEPTH} levels deep. Flatten it first.")
         if isinstance(node, dict):
             if not all(isinstance(k, str) for k in node):
-                raise TypeError(
-                    f"save: the keys of dicts must be strings, got {list(node)}. Convert them first."
-                )
+                raise TypeError(f"save: the keys of dicts must be strings, got {list(node)}. Convert them first.")
             return {"dict": {k: walk(node[k], depth + 1) for k in sorted(node)}}
         if type(node) in (list, tuple):
             return {type(node).__name__: [walk(v, depth + 1) for v in node]}
@@ -187,9 +176,7 @@ class Leaf:
     def _check_coverage(self) -> None:
         """Check that the parts form a grid that covers the array, as those of a sharding do."""
         parts = [p for p in self.parts if 0 not in p.shape]
-        if any(
-            len(p.start) != len(self.shape) or len(p.shape) != len(self.shape) for p in self.parts
-        ):
+        if any(len(p.start) != len(self.shape) or len(p.shape) != len(self.shape) for p in self.parts):
             raise ValueError(f"the parts of {self.path:.80} are not of its rank, {len(self.shape)}")
         if 0 in self.shape and not parts:
             return
@@ -204,17 +191,11 @@ class Leaf:
         else:
             if len(parts) == count == len({p.start for p in parts}):
                 return
-        raise ValueError(
-            f"the parts of {self.path:.80} do not cover its shape {self.shape} exactly once"
-        )
+        raise ValueError(f"the parts of {self.path:.80} do not cover its shape {self.shape} exactly once")
 
 
 def _sizes(value: Any, what: str) -> tuple[int, ...]:
-    if (
-        type(value) is not list
-        or len(value) > 64
-        or not all(type(n) is int and 0 <= n < 1 << 62 for n in value)
-    ):
+    if type(value) is not list or len(value) > 64 or not all(type(n) is int and 0 <= n < 1 << 62 for n in value):
         raise ValueError(f"the {what} {value!r:.60} is not a list of sizes")
     return tuple(value)
 
@@ -251,9 +232,7 @@ class Checkpoint(contextlib.AbstractContextManager):
             except OSError as e:
                 if e.errno not in (errno.ENOTDIR, errno.ELOOP):
                     raise
-                raise damaged(
-                    self.path, "it is a symbolic link or a file, not a folder of its own"
-                ) from None
+                raise damaged(self.path, "it is a symbolic link or a file, not a folder of its own") from None
             self._opened.callback(os.close, self._folder)
         fd, size = self._file(MANIFEST)
         self._opened.callback(unlock_file, fd)
@@ -267,11 +246,7 @@ class Checkpoint(contextlib.AbstractContextManager):
         """Open a regular file of the folder; its descriptor and size."""
         path = self.path / name
         try:
-            fd = (
-                os.open(path, _OPEN)
-                if self._folder is None
-                else os.open(name, _OPEN, dir_fd=self._folder)
-            )
+            fd = os.open(path, _OPEN) if self._folder is None else os.open(name, _OPEN, dir_fd=self._folder)
         except FileNotFoundError:
             if name == MANIFEST or not self.path.exists():
                 raise Replaced from None
@@ -279,9 +254,7 @@ class Checkpoint(contextlib.AbstractContextManager):
         except OSError as e:
             if os.path.islink(path) or not os.path.isfile(path):
                 raise damaged(path, "it is not a regular file") from None
-            raise OSError(
-                e.errno, f"a file of the checkpoint cannot be read ({e.strerror})", str(path)
-            ) from None
+            raise OSError(e.errno, f"a file of the checkpoint cannot be read ({e.strerror})", str(path)) from None
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             os.close(fd)
@@ -296,9 +269,7 @@ class Checkpoint(contextlib.AbstractContextManager):
                 raise ValueError("it is not a JSON object with a tree and leaves")
             self._format = top.get("format", 1)
             if type(self._format) is not int or self._format not in (1, _FORMAT):
-                raise ValueError(
-                    f"its format {self._format!r:.40} is not one that this version reads (1, 2)"
-                )
+                raise ValueError(f"its format {self._format!r:.40} is not one that this version reads (1, 2)")
             if self._format == _FORMAT:
                 content = {k: top[k] for k in ("format", "tree", "leaves")}
                 if top.get("digest") != _digest(content):
@@ -365,9 +336,7 @@ class Checkpoint(contextlib.AbstractContextManager):
             raise damaged(path, "it has other values than the booleans 0 and 1")
         return raw.view(leaf.dtype).reshape(part.shape)
 
-    def region(
-        self, leaf: Leaf, bounds: list[tuple[int, int]], known: dict[str, np.ndarray]
-    ) -> np.ndarray:
+    def region(self, leaf: Leaf, bounds: list[tuple[int, int]], known: dict[str, np.ndarray]) -> np.ndarray:
         """The values within bounds, from the parts that overlap them.
 
         Args:

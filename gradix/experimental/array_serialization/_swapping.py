@@ -28,18 +28,9 @@ except ImportError:  # Windows has none: saves of several processes are then not
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
 _NUMBER = re.compile(r"[0-9]{1,15}", re.ASCII)
-_LEFTOVER = re.compile(
-    r"\.[0-9]+(?:\.(?P<host>[\w-]+)\.(?P<pid>[0-9]+)\.\w+)?\.(?:tmp|old)", re.ASCII
-)
+_LEFTOVER = re.compile(r"\.[0-9]+(?:\.(?P<host>[\w-]+)\.(?P<pid>[0-9]+)\.\w+)?\.(?:tmp|old)", re.ASCII)
 # NFS gives EBADF for exclusive locks of files that may only be read.
-_WITHOUT_LOCKS = (
-    errno.ENOLCK,
-    errno.ENOTSUP,
-    errno.EOPNOTSUPP,
-    errno.ENOSYS,
-    errno.EINVAL,
-    errno.EBADF,
-)
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _DAY = 86400.0
 
@@ -108,9 +99,7 @@ def lock_file(fd: int, *, shared: bool = False, wait: bool = False) -> bool | No
     if fcntl is None:
         return None
     try:
-        fcntl.flock(
-            fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
-        )
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     except OSError as e:
         if e.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN):
             return False
@@ -160,9 +149,7 @@ def _opened_lock(path: Path) -> int:
         if fd >= 0:
             os.close(fd)
         raise OSError(
-            errno.EINVAL,
-            "the lock of the checkpoints must be a regular file; remove it, and save again",
-            str(path),
+            errno.EINVAL, "the lock of the checkpoints must be a regular file; remove it, and save again", str(path)
         )
     return fd
 

@@ -45,23 +45,14 @@ from gradix.experimental.array_serialization._manifest import (
     part_digest as _part_digest,
 )
 
-__all__ = [
-    "PyTreeFuture",
-    "load",
-    "load_pytreedef",
-    "nonblocking_load",
-    "nonblocking_save",
-    "save",
-]
+__all__ = ["PyTreeFuture", "load", "load_pytreedef", "nonblocking_load", "nonblocking_save", "save"]
 
 _WAIT_MS = 600_000
 _ATTEMPTS = 100  # to load a checkpoint, while others are put in its place
 _saves = itertools.count()
 
 
-def save(
-    data: Any, directory: str | os.PathLike, *, overwrite: bool = True, ts_specs: Any = None
-) -> None:
+def save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True, ts_specs: Any = None) -> None:
     """Write a tree of arrays as the newest checkpoint of a directory; all processes call it.
 
     Args:
@@ -164,12 +155,7 @@ class _Save:
                 listed.setdefault(key, []).extend(files)
             part.unlink()
         leaves = [
-            {
-                "path": p,
-                "shape": list(t.shape),
-                "dtype": str(t.dtype),
-                "parts": listed.get(str(i), []),
-            }
+            {"path": p, "shape": list(t.shape), "dtype": str(t.dtype), "parts": listed.get(str(i), [])}
             for i, (p, t) in enumerate(self.types)
         ]
         _write(folder / _MANIFEST, _encoded(self.outline, leaves))
@@ -248,9 +234,7 @@ def _wait(name: str) -> None:
         connection.wait_at_barrier(f"gradix/save/{name}", _WAIT_MS)
 
 
-def load(
-    directory: str | os.PathLike, shardings: Any = None, *, mask: Any = None, ts_specs: Any = None
-) -> Any:
+def load(directory: str | os.PathLike, shardings: Any = None, *, mask: Any = None, ts_specs: Any = None) -> Any:
     """Load the newest complete checkpoint of a directory.
 
     Args:
@@ -304,9 +288,7 @@ def load_pytreedef(directory: str | os.PathLike) -> Any:
         ...     load_pytreedef(where)
         {'w': ShapeDtypeStruct(shape=(3,), dtype=float32)}
     """
-    return _with_newest(
-        directory, lambda c: c.tree([ShapeDtypeStruct(x.shape, x.dtype) for x in c.leaves])
-    )
+    return _with_newest(directory, lambda c: c.tree([ShapeDtypeStruct(x.shape, x.dtype) for x in c.leaves]))
 
 
 def _with_newest(directory: str | os.PathLike, read: Callable[[_Checkpoint], Any]) -> Any:

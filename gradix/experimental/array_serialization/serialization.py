@@ -74,9 +74,7 @@ class AsyncManager:
             self._thread = None
         self.check_for_errors()
 
-    def _finish(
-        self, commits: Sequence[Any], on_commit_callback: Callable[[], None] | None
-    ) -> None:
+    def _finish(self, commits: Sequence[Any], on_commit_callback: Callable[[], None] | None) -> None:
         number = next(_writes)
 
         def run():
@@ -123,9 +121,7 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
         """Wait until everything is written."""
 
     @abc.abstractmethod
-    def serialize(
-        self, arrays, tensorstore_specs, *, on_commit_callback: Callable[[], None]
-    ) -> Any:
+    def serialize(self, arrays, tensorstore_specs, *, on_commit_callback: Callable[[], None]) -> Any:
         """Write arrays to the places in the specifications."""
 
     @abc.abstractmethod
@@ -180,9 +176,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
     ) -> None:
         """As `serialize`, but writes each array to a path."""
         specs = [get_tensorstore_spec(p) for p in paths]
-        self.serialize(
-            arrays, specs, on_commit_callback=on_commit_callback, transaction=transaction
-        )
+        self.serialize(arrays, specs, on_commit_callback=on_commit_callback, transaction=transaction)
 
     def deserialize(
         self,
@@ -194,9 +188,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
     ) -> list:
         """As `run_deserialization`, after waiting until all is written."""
         self.wait_until_finished()
-        return run_deserialization(
-            shardings, tensorstore_specs, global_shapes, dtypes, concurrent_gb
-        )
+        return run_deserialization(shardings, tensorstore_specs, global_shapes, dtypes, concurrent_gb)
 
     def deserialize_with_paths(
         self,

@@ -85,9 +85,7 @@ def get_tensorstore_spec(
     if ocdbt:
         base, _, name = path.rpartition("/")
         if "://" not in base and not os.path.isabs(base):
-            raise ValueError(
-                f"Checkpoint path should be absolute. Got {base}; pass an absolute path."
-            )
+            raise ValueError(f"Checkpoint path should be absolute. Got {base}; pass an absolute path.")
         if process_idx is not None:
             base = f"{base}/process_{process_idx}"
         store: dict[str, Any] = {"driver": "ocdbt", "base": _store(base), "path": name}
@@ -244,10 +242,7 @@ async def async_deserialize(
     async def read(device, index):
         bounds = [s.indices(n)[:2] for s, n in zip(index, shape)]
         there = [slice(a, max(a, min(b, n))) for (a, b), n in zip(bounds, file.shape)]
-        size = (
-            int(np.prod([b - a for a, b in bounds], dtype=np.int64))
-            * file.dtype.numpy_dtype.itemsize
-        )
+        size = int(np.prod([b - a for a, b in bounds], dtype=np.int64)) * file.dtype.numpy_dtype.itemsize
         async with byte_limiter.reserved(size) if byte_limiter is not None else _Unlimited():
             found = np.asarray(await file[tuple(there)].read())
         if found.shape != tuple([b - a for a, b in bounds]):

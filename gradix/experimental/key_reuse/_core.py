@@ -121,9 +121,7 @@ class KeyReuseSignature:
         return (a for a in self._args if isinstance(a, Forward))
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, KeyReuseSignature) and frozenset(self._args) == frozenset(
-            other._args
-        )
+        return isinstance(other, KeyReuseSignature) and frozenset(self._args) == frozenset(other._args)
 
     def __hash__(self) -> int:
         return hash(frozenset(self._args))

@@ -28,10 +28,7 @@ from gradix.experimental.pallas._accesses import (
 )
 from gradix.experimental.pallas._call import pallas_call as pallas_call
 from gradix.experimental.pallas._cores import core_map as core_map, kernel as kernel
-from gradix.experimental.pallas._costs import (
-    CostEstimate as CostEstimate,
-    estimate_cost as estimate_cost,
-)
+from gradix.experimental.pallas._costs import CostEstimate as CostEstimate, estimate_cost as estimate_cost
 from gradix.experimental.pallas._programs import (
     align_to as align_to,
     broadcast_to as broadcast_to,

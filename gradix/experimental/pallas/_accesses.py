@@ -62,14 +62,7 @@ def load(
     return jnp.where(jnp.broadcast_to(mask, value.shape), value, fill)
 
 
-def store(
-    x_ref_or_view: Any,
-    idx: Any,
-    val: Any,
-    *,
-    mask: Any = None,
-    eviction_policy: str | None = None,
-) -> None:
+def store(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None, eviction_policy: str | None = None) -> None:
     """Write elements of a reference at an index, of which a mask may leave some out.
 
     Args:
@@ -190,9 +183,7 @@ def _unshifted(value, axis: int, shift, size: int):
 # -- combined with what is there -------------------------------------------------------------------
 
 
-def _atomic(
-    name: str, how: Callable | str, what: str, value: int, shown: str
-) -> Callable[..., Any]:
+def _atomic(name: str, how: Callable | str, what: str, value: int, shown: str) -> Callable[..., Any]:
     def atomic(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
         ref, index = _target(x_ref_or_view, idx)
         old = _inside_read(ref, index) if mask is not None else _get(ref, index)
@@ -230,43 +221,21 @@ def _atomic(
 
 _COMBINED: dict[str, Callable] = {"add": jnp.add, "max": jnp.maximum, "min": jnp.minimum}
 
-atomic_add = _atomic(
-    "atomic_add", "add", "Add to the elements of a reference at an index", 10, "[13,  5]"
-)
+atomic_add = _atomic("atomic_add", "add", "Add to the elements of a reference at an index", 10, "[13,  5]")
 atomic_max = _atomic(
-    "atomic_max",
-    "max",
-    "Raise the elements of a reference at an index to at least a value",
-    4,
-    "[4, 5]",
+    "atomic_max", "max", "Raise the elements of a reference at an index to at least a value", 4, "[4, 5]"
 )
 atomic_min = _atomic(
-    "atomic_min",
-    "min",
-    "Lower the elements of a reference at an index to at most a value",
-    2,
-    "[2, 5]",
+    "atomic_min", "min", "Lower the elements of a reference at an index to at most a value", 2, "[2, 5]"
 )
 atomic_and = _atomic(
-    "atomic_and",
-    jnp.bitwise_and,
-    "Combine elements of a reference at an index by bitwise and",
-    6,
-    "[2, 5]",
+    "atomic_and", jnp.bitwise_and, "Combine elements of a reference at an index by bitwise and", 6, "[2, 5]"
 )
 atomic_or = _atomic(
-    "atomic_or",
-    jnp.bitwise_or,
-    "Combine elements of a reference at an index by bitwise or",
-    6,
-    "[7, 5]",
+    "atomic_or", jnp.bitwise_or, "Combine elements of a reference at an index by bitwise or", 6, "[7, 5]"
 )
 atomic_xor = _atomic(
-    "atomic_xor",
-    jnp.bitwise_xor,
-    "Combine elements of a reference at an index by exclusive or",
-    6,
-    "[5, 5]",
+    "atomic_xor", jnp.bitwise_xor, "Combine elements of a reference at an index by exclusive or", 6, "[5, 5]"
 )
 atomic_xchg = _atomic(
     "atomic_xchg",
@@ -299,7 +268,5 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
             f"atomic_cas: ref, cmp and val must be scalars, got shapes {old.shape}, {jnp.shape(cmp)} and "
             f"{jnp.shape(val)}. Use ref.at[i]."
         )
-    _swap(
-        target, index, jnp.where(old == cmp, jnp.asarray(val).astype(old.dtype), old), "swap", False
-    )
+    _swap(target, index, jnp.where(old == cmp, jnp.asarray(val).astype(old.dtype), old), "swap", False)
     return old

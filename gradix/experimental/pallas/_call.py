@@ -10,13 +10,7 @@ from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.boundary import arrays
 from gradix._base.config import trace_context
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import (
-    equality_errors,
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_structure,
-)
+from gradix._base.tree import equality_errors, keystr, tree_flatten, tree_flatten_with_path, tree_structure
 from gradix._control.kernel_call import pallas_call_p
 from gradix._control.program_interning import interned
 from gradix._core.aval import ShapedArray
@@ -106,9 +100,7 @@ def pallas_call(
         Array([8., 8., 8., 8., 8., 8.], dtype=float32)
     """
     if not callable(kernel):
-        raise TypeError(
-            f"pallas_call: the kernel must be a function of references, got {kernel!r}."
-        )
+        raise TypeError(f"pallas_call: the kernel must be a function of references, got {kernel!r}.")
     if grid_spec is None:
         spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
     else:
@@ -186,9 +178,7 @@ class _Call:
                 "arguments."
             )
         num_prefetched = tree_structure(args[:n]).num_leaves
-        grid = tuple(
-            [n if isinstance(n, int) else jnp.asarray(n).astype(INDEX) for n in self.spec.grid]
-        )
+        grid = tuple([n if isinstance(n, int) else jnp.asarray(n).astype(INDEX) for n in self.spec.grid])
         prefetched = [_strong(x.aval) for x in leaves[:num_prefetched]]
         windows = self._windows(args, in_tree, leaves, prefetched, len(grid))
         self._check_aliases(leaves)
@@ -206,9 +196,7 @@ class _Call:
             return [outs[w] for w in kept]
 
         jaxpr, consts = stage_open(
-            program_of,
-            [x.aval for x in (*own, *leaves, *given)],
-            Names(self.kernel, tree_structure(((), {}))),
+            program_of, [x.aval for x in (*own, *leaves, *given)], Names(self.kernel, tree_structure(((), {})))
         )
         jaxpr = interned(jaxpr)
         if not consts:
@@ -233,17 +221,11 @@ class _Call:
         paths = tree_flatten_with_path(in_tree.unflatten(range(len(leaves))))[0]
         names = [f"args{keystr(path)}" for path, _ in paths] + self.out_names
         avals = [*[_strong(x.aval) for x in leaves], *self.out_avals]
-        return [
-            Window(name, aval, spec, rank, prefetched)
-            for name, aval, spec in zip(names, avals, specs)
-        ]
+        return [Window(name, aval, spec, rank, prefetched) for name, aval, spec in zip(names, avals, specs)]
 
     def _check_aliases(self, leaves) -> None:
         for i, o in self.aliases.items():
-            for what, place, size in (
-                ("input", i, len(leaves)),
-                ("output", o, len(self.out_avals)),
-            ):
+            for what, place, size in (("input", i, len(leaves)), ("output", o, len(self.out_avals))):
                 if not 0 <= place < size:
                     raise ValueError(
                         f"input_output_aliases contains the mapping '{i}:{o}' with {what} index {place} outside "
@@ -272,9 +254,7 @@ class _Call:
 
         def function(*values):
             ids = values[:rank]
-            refs = [
-                KernelRef(AbstractRef(x.aval, space), x) for x, space in zip(values[rank:], spaces)
-            ]
+            refs = [KernelRef(AbstractRef(x.aval, space), x) for x, space in zip(values[rank:], spaces)]
             args = [*in_tree.unflatten(refs[:num_in])]
             outs = self.out_tree.unflatten(refs[num_in:k])
             args += outs if self.is_many else [outs]
@@ -295,32 +275,16 @@ class _Call:
         jaxpr, consts, captured = stage_with_refs(function, avals, debug)
         # references from outside are arguments, whose block is the whole array
         n = len(avals)
-        ins = [
-            *jaxpr.invars[: rank + num_in],
-            *[r.var for r in captured],
-            *jaxpr.invars[rank + num_in : n],
-        ]
-        extra = [
-            Window("a captured reference", r.ref.aval.inner_aval, BlockSpec(), rank, [])
-            for r in captured
-        ]
+        ins = [*jaxpr.invars[: rank + num_in], *[r.var for r in captured], *jaxpr.invars[rank + num_in : n]]
+        extra = [Window("a captured reference", r.ref.aval.inner_aval, BlockSpec(), rank, []) for r in captured]
         windows = [*windows[:num_in], *extra, *windows[num_in:]]
         written_refs = iter(jaxpr.outvars[n - rank :])
         last = [next(written_refs) if r.is_written else r.var for r in captured]
         outs = [*jaxpr.outvars[:num_in], *last, *jaxpr.outvars[num_in : n - rank]]
         written = [i for i, (v, o) in enumerate(zip(ins[rank:], outs)) if v is not o]
-        whole = Jaxpr(
-            jaxpr.constvars,
-            ins,
-            [outs[i] for i in written],
-            jaxpr.eqns,
-            jaxpr.effects,
-            jaxpr.debug_info,
-        )
+        whole = Jaxpr(jaxpr.constvars, ins, [outs[i] for i in written], jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         closed, consts = hoist(whole, consts)
-        kernel = Kernel(
-            closed, consts, grid, windows, memories, tuple(written), num_prefetched, k - num_in
-        )
+        kernel = Kernel(closed, consts, grid, windows, memories, tuple(written), num_prefetched, k - num_in)
         back = [(num_in + i, r.ref) for i, r in enumerate(captured) if r.is_written]
         return kernel, [r.ref.read() for r in captured], back
 

@@ -50,11 +50,7 @@ class Watch:
     def __init__(self, checker: Checker, record: Record, place: Any):
         kernel = record.kernel
         own = Checker(
-            checker.errors,
-            kernel.program,
-            checker.kinds,
-            is_screen=checker.is_screen,
-            by_sums=checker.by_sums,
+            checker.errors, kernel.program, checker.kinds, is_screen=checker.is_screen, by_sums=checker.by_sums
         )
         self.program, self.sites, self.width = own.program(kernel.program), own.sites, own.width
         self.where, self.rank = f"the kernel {record.name}", len(kernel.grid)
@@ -124,9 +120,7 @@ def _kernel_call(checker: Checker, eqn, args, found: Found):
 
     def checked(*xs):
         n = record.num_consts
-        kernel = record.kernel._replace(
-            consts=list(xs[:n]), program=watch.program or record.kernel.program
-        )
+        kernel = record.kernel._replace(consts=list(xs[:n]), program=watch.program or record.kernel.program)
         arrays = list(xs[n:])
         first = {o: arrays[i] for o, i in record.first_outputs.items()}
         outs = run(kernel, arrays, first, watch)

@@ -56,9 +56,7 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor
     return AsyncCopyDescriptor(src_ref, dst_ref, sem)
 
 
-def async_copy(
-    src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False
-) -> AsyncCopyDescriptor:
+def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False) -> AsyncCopyDescriptor:
     """As `make_async_copy`, and start it."""
     copy = AsyncCopyDescriptor(src_ref, dst_ref, sem)
     copy.start(priority, add=add)
@@ -82,12 +80,7 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
 
 def _remote_copy(name: str) -> Callable[..., AsyncCopyDescriptor]:
     def copy(
-        src_ref: Any,
-        dst_ref: Any,
-        send_sem: Any,
-        recv_sem: Any,
-        device_id: Any,
-        device_id_type: Any = None,
+        src_ref: Any, dst_ref: Any, send_sem: Any, recv_sem: Any, device_id: Any, device_id_type: Any = None
     ) -> AsyncCopyDescriptor:
         """A copy to another device, which kernels cannot make here.
 

@@ -76,20 +76,11 @@ class VectorSubcoreMesh(CoreMesh):
 
     core_kind = "VectorSubcore"
 
-    def __init__(
-        self,
-        *,
-        core_axis_name: str,
-        subcore_axis_name: str,
-        num_cores: int = 1,
-        num_subcores: int = 16,
-    ):
+    def __init__(self, *, core_axis_name: str, subcore_axis_name: str, num_cores: int = 1, num_subcores: int = 16):
         super().__init__((num_cores, num_subcores), (core_axis_name, subcore_axis_name))
 
 
-def create_tensorcore_mesh(
-    axis_name: str, devices: Any = None, num_cores: int | None = None
-) -> TensorCoreMesh:
+def create_tensorcore_mesh(axis_name: str, devices: Any = None, num_cores: int | None = None) -> TensorCoreMesh:
     """The tensor cores of a TPU along an axis of this name: `num_cores` of them, by default one.
 
     Example:
@@ -165,16 +156,9 @@ def kernel(
     """
     cores = _checked(mesh, "kernel")
     if body is _REQUIRED:
-        return lambda f: kernel(
-            f, out_type, mesh=mesh, scratch_types=scratch_types, debug=debug, name=name
-        )
+        return lambda f: kernel(f, out_type, mesh=mesh, scratch_types=scratch_types, debug=debug, name=name)
     return pallas_call(
-        body,
-        out_type,
-        grid=tuple(cores.shape.items()),
-        scratch_shapes=scratch_types,
-        debug=debug,
-        name=name,
+        body, out_type, grid=tuple(cores.shape.items()), scratch_shapes=scratch_types, debug=debug, name=name
     )
 
 
@@ -220,12 +204,7 @@ def core_map(
 
     def run(f: Callable[..., None]) -> None:
         pallas_call(
-            f,
-            (),
-            grid=tuple(cores.shape.items()),
-            scratch_shapes=scratch_shapes,
-            debug=debug,
-            name=name or name_of(f),
+            f, (), grid=tuple(cores.shape.items()), scratch_shapes=scratch_shapes, debug=debug, name=name or name_of(f)
         )()
 
     return run

@@ -27,58 +27,12 @@ class CostEstimate:
 
 
 _TRANSCENDENTAL = frozenset(
-    [
-        "cos",
-        "sin",
-        "tan",
-        "tanh",
-        "sinh",
-        "cosh",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "exp",
-        "exp2",
-        "expm1",
-    ]
-    + [
-        "log",
-        "log1p",
-        "logistic",
-        "pow",
-        "sqrt",
-        "rsqrt",
-        "cbrt",
-        "erf",
-        "erfc",
-        "erf_inv",
-        "lgamma",
-        "digamma",
-    ]
+    ["cos", "sin", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "atan2", "exp", "exp2", "expm1"]
+    + ["log", "log1p", "logistic", "pow", "sqrt", "rsqrt", "cbrt", "erf", "erfc", "erf_inv", "lgamma", "digamma"]
 )
 _FREE = frozenset(
-    [
-        "broadcast_in_dim",
-        "reshape",
-        "transpose",
-        "convert_element_type",
-        "slice",
-        "dynamic_slice",
-        "squeeze",
-        "copy",
-    ]
-    + [
-        "concatenate",
-        "pad",
-        "rev",
-        "iota",
-        "gather",
-        "scatter",
-        "dynamic_update_slice",
-        "expand_dims",
-        "stop_gradient",
-    ]
+    ["broadcast_in_dim", "reshape", "transpose", "convert_element_type", "slice", "dynamic_slice", "squeeze", "copy"]
+    + ["concatenate", "pad", "rev", "iota", "gather", "scatter", "dynamic_update_slice", "expand_dims", "stop_gradient"]
 )
 
 

@@ -34,13 +34,9 @@ def einshape(equation: str, x: Any, assert_is_tile_preserving: bool = False, **s
     inputs, outputs = _groups(before, equation), _groups(after, equation)
     names, wanted = "".join(inputs), "".join(outputs)
     if sorted(names) != sorted(wanted) or len(set(names)) != len(names):
-        raise ValueError(
-            f"einshape: {equation!r} must name each axis once before and once after the arrow."
-        )
+        raise ValueError(f"einshape: {equation!r} must name each axis once before and once after the arrow.")
     if len(inputs) != x.ndim:
-        raise ValueError(
-            f"einshape: {equation!r} names {len(inputs)} axes, but the array has shape {x.shape}."
-        )
+        raise ValueError(f"einshape: {equation!r} names {len(inputs)} axes, but the array has shape {x.shape}.")
     known = dict(sizes)
     for group, n in zip(inputs, x.shape):
         _measure(group, n, known, equation)

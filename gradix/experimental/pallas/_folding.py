@@ -59,9 +59,7 @@ class _Folding:
             found = self._result(eqn, args)
             if found is None:
                 new = [Var(v.aval) for v in eqn.outvars]
-                self.eqns.append(
-                    JaxprEqn(eqn.primitive, args, new, eqn.params, eqn.effects, eqn.source)
-                )
+                self.eqns.append(JaxprEqn(eqn.primitive, args, new, eqn.params, eqn.effects, eqn.source))
                 found = new
             env.update(zip(eqn.outvars, found))
         return [atom(v) for v in outvars]
@@ -73,9 +71,7 @@ class _Folding:
             chosen = branches[min(max(int(np.asarray(args[0].val)), 0), len(branches) - 1)]
             if chosen.consts:
                 return None
-            return self.run(
-                chosen.jaxpr.eqns, dict(zip(chosen.jaxpr.invars, args[1:])), chosen.jaxpr.outvars
-            )
+            return self.run(chosen.jaxpr.eqns, dict(zip(chosen.jaxpr.invars, args[1:])), chosen.jaxpr.outvars)
         if len(eqn.outvars) != 1 or eqn.effects or eqn.outvars[0].aval.shape:
             return None
         aval = eqn.outvars[0].aval

@@ -74,8 +74,7 @@ def plan(kernel: Kernel) -> Plan:
         mapped = [
             a
             for a in looped
-            if isinstance(kernel.grid[a], int)
-            and all(_divided(w, a, kernel.grid[a]) is not None for w in windows)
+            if isinstance(kernel.grid[a], int) and all(_divided(w, a, kernel.grid[a]) is not None for w in windows)
         ]
     mapped = _with_own_scratch(kernel, looped, mapped)
     mapped = _within_memory(kernel, mapped)

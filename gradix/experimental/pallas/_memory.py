@@ -60,9 +60,7 @@ def new_kernel_ref(value, memory_space: Any = None) -> KernelRef:
     """A reference to an array."""
     x = as_array(value)
     aval = ShapedArray(x.aval.shape, x.aval.dtype)
-    return KernelRef(
-        AbstractRef(aval, memory_space), x.astype(aval.dtype) if x.aval.weak_type else x
-    )
+    return KernelRef(AbstractRef(aval, memory_space), x.astype(aval.dtype) if x.aval.weak_type else x)
 
 
 def scratch_refs(tree: Any) -> Any:

@@ -13,12 +13,7 @@ from gradix import lax, numpy as jnp
 from gradix._core.array import ArrayImpl
 from gradix._core.trace import is_unknown, outside, state
 from gradix.experimental.pallas._axes import named_axes
-from gradix.experimental.pallas._memory import (
-    as_memory,
-    first_value,
-    new_kernel_ref,
-    scratch_refs,
-)
+from gradix.experimental.pallas._memory import as_memory, first_value, new_kernel_ref, scratch_refs
 
 T = TypeVar("T")
 
@@ -70,9 +65,7 @@ def outermost(what: str) -> Running:
         ValueError: there is none.
     """
     if not _programs.stack:
-        raise ValueError(
-            f"{what} was called outside of a kernel. Call it in the function that pallas_call gets."
-        )
+        raise ValueError(f"{what} was called outside of a kernel. Call it in the function that pallas_call gets.")
     return _programs.stack[0]
 
 
@@ -163,12 +156,7 @@ def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
 
 
 def loop(
-    lower: Any,
-    upper: Any,
-    *,
-    init_carry: T | None = None,
-    step: Any = 1,
-    unroll: int | bool | None = None,
+    lower: Any, upper: Any, *, init_carry: T | None = None, step: Any = 1, unroll: int | bool | None = None
 ) -> Callable[[Callable[..., T | None]], T | None]:
     """A decorator that runs a function for each number from `lower` up to, but not including, `upper`.
 

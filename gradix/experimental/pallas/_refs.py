@@ -81,9 +81,7 @@ class _Transformed(Sliceable, Ref):
     def __init__(self, base, how):
         self.base, self.how = base, how
         aval = self.read().aval
-        super().__init__(
-            AbstractRef(aval, base.aval.memory_space, base.aval.kind), None, base._level
-        )
+        super().__init__(AbstractRef(aval, base.aval.memory_space, base.aval.kind), None, base._level)
 
     def _forth(self, x) -> Any:
         raise NotImplementedError
@@ -190,9 +188,7 @@ def _window(ref, axis: int, part, size: int) -> tuple[Any, int, Any]:
         return part.start, length, slice(None, None, None if part.stride == 1 else part.stride)
     if not getattr(part, "shape", ()) and not isinstance(part, (bool, list)):
         if isinstance(part, (int, np.integer)) and not -size <= part < size:
-            raise ValueError(
-                f"Out of bound indexer: idx={part}, dim={size}, on axis {axis} of {ref._name()}."
-            )
+            raise ValueError(f"Out of bound indexer: idx={part}, dim={size}, on axis {axis} of {ref._name()}.")
         return part, 1, 0
     return 0, size, part
 
@@ -240,7 +236,4 @@ def with_window(x, window, starts):
 
 def _alike(starts) -> list:
     """Starts of one dtype."""
-    return [
-        jnp.asarray(s, np.int32) if isinstance(s, (int, np.integer)) else s.astype(np.int32)
-        for s in starts
-    ]
+    return [jnp.asarray(s, np.int32) if isinstance(s, (int, np.integer)) else s.astype(np.int32) for s in starts]

@@ -34,9 +34,7 @@ def run(kernel: Kernel, arrays, first_outputs: dict[int, Any], watch: Any = None
     outputs = windows[len(arrays) :]
     values = [w.padded(x) for w, x in zip(windows, arrays)]
     values += [
-        w.padded(first_outputs[i])
-        if i in first_outputs
-        else undefined(w.padded_shape, w.aval.dtype)
+        w.padded(first_outputs[i]) if i in first_outputs else undefined(w.padded_shape, w.aval.dtype)
         for i, w in enumerate(outputs)
     ]
     if not is_empty(kernel.grid):
@@ -99,9 +97,7 @@ class _Run:
         if not self.plan.lanes[w]:
             return x
         divided = self.plan.lanes[w].values()
-        covered = [
-            n if d not in divided else self._covered(w, d) for d, n in enumerate(whole.shape)
-        ]
+        covered = [n if d not in divided else self._covered(w, d) for d, n in enumerate(whole.shape)]
         x = lax.reshape(x, covered)
         if covered == list(whole.shape):
             return x
@@ -139,10 +135,7 @@ class _Run:
         if not all(isinstance(kernel.grid[a], int) for a in axes):
             return self._counted(values, carry, ids)[:n]
         table = steps(kernel.grid, axes)
-        if (
-            len(table) <= _UNROLLED_PROGRAMS
-            and len(table) * len(kernel.program.eqns) <= _UNROLLED_EQUATIONS
-        ):
+        if len(table) <= _UNROLLED_PROGRAMS and len(table) * len(kernel.program.eqns) <= _UNROLLED_EQUATIONS:
             for row in table:
                 carry = self._known(row, values, carry, ids)
             return carry[:n]
@@ -169,9 +162,7 @@ class _Run:
 
         def turn(carry, row):
             own = dict(zip(axes, [row[i] for i in range(len(axes))]))
-            return self._step(
-                middle, values, carry, [own.get(a, i) for a, i in enumerate(ids)]
-            ), None
+            return self._step(middle, values, carry, [own.get(a, i) for a, i in enumerate(ids)]), None
 
         turn.__name__ = "programs"
         if not is_peeled:
@@ -192,9 +183,7 @@ class _Run:
             for a, size in zip(reversed(axes), reversed(sizes)):
                 own[a] = lax.rem(count, size)
                 count = lax.div(count, size)
-            return self._step(
-                self.kernel, values, carry, [own.get(a, i) for a, i in enumerate(ids)]
-            )
+            return self._step(self.kernel, values, carry, [own.get(a, i) for a, i in enumerate(ids)])
 
         return lax.fori_loop(as_index(0), total, turn, carry)
 
@@ -215,9 +204,7 @@ class _Run:
         outs = eval_closed(kernel.program, *kernel.consts, *map(as_index, ids), *blocks, *scratch)
         if self.watch is not None:
             outs = self.watch.outcome(outs, ids)
-        new = [
-            kernel.windows[w].put(values[w], starts[w], out) for w, out in zip(self.written, outs)
-        ]
+        new = [kernel.windows[w].put(values[w], starts[w], out) for w, out in zip(self.written, outs)]
         last = dict(zip(self.scratch, outs[n:]))
         return new + [last[s] for s in self.kept]
 

@@ -158,13 +158,7 @@ def sort_key_val(keys: Any, values: Any, *, mask: Any = None, descending: bool =
 
 # -- packing ---------------------------------------------------------------------------------------
 
-_NARROWER = {
-    "float32": "bfloat16",
-    "int32": "int16",
-    "uint32": "uint16",
-    "int16": "int8",
-    "uint16": "uint8",
-}
+_NARROWER = {"float32": "bfloat16", "int32": "int16", "uint32": "uint16", "int16": "int8", "uint16": "uint8"}
 
 
 def pack(a: Any, b: Any, /, *, format: PackFormat, preferred_element_type: Any = None) -> Any:
@@ -219,9 +213,7 @@ def bitcast(x: Any, dtype: Any) -> Any:
 # -- control ---------------------------------------------------------------------------------------
 
 
-def parallel_loop(
-    lower: Any, upper: Any, step: Any = 1, *, unroll: int = 1, carry: Any = None
-) -> Any:
+def parallel_loop(lower: Any, upper: Any, step: Any = 1, *, unroll: int = 1, carry: Any = None) -> Any:
     """A decorator that runs a function for each number from `lower` to `upper`, as `pl.loop`.
 
     Args:

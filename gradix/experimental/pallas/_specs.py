@@ -200,18 +200,12 @@ class GridSpec:
     num_scalar_prefetch = 0
 
     def __init__(
-        self,
-        grid: Any = (),
-        in_specs: Any = no_block_spec,
-        out_specs: Any = no_block_spec,
-        scratch_shapes: Any = (),
+        self, grid: Any = (), in_specs: Any = no_block_spec, out_specs: Any = no_block_spec, scratch_shapes: Any = ()
     ):
         self.grid, self.grid_names = _grid(grid)
         self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
         self.out_specs = tuple(out_specs) if isinstance(out_specs, list) else out_specs
-        self.scratch_shapes = (
-            tuple(scratch_shapes) if isinstance(scratch_shapes, list) else scratch_shapes
-        )
+        self.scratch_shapes = tuple(scratch_shapes) if isinstance(scratch_shapes, list) else scratch_shapes
 
     def __repr__(self) -> str:
         return (
@@ -237,9 +231,7 @@ def _grid(grid) -> tuple[tuple, tuple | None]:
         is_size = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
         is_size = is_size or is_symbolic_dim(size)
         dtype = getattr(size, "dtype", None)
-        if not is_size and not (
-            getattr(size, "shape", None) == () and np.dtype(dtype).kind in "iu"
-        ):
+        if not is_size and not (getattr(size, "shape", None) == () and np.dtype(dtype).kind in "iu"):
             raise TypeError(
                 f"grid must hold integers, got {size!r} of type {type(size).__name__} at axis {axis}. "
                 "Use pl.cdiv(n, block) for the number of blocks."

@@ -214,9 +214,7 @@ def select_ref(idx: Any, *refs: Any) -> Any:
         ValueError: there are no references, or their types differ.
     """
     if not refs or any((r.shape, r.dtype) != (refs[0].shape, refs[0].dtype) for r in refs):
-        raise ValueError(
-            f"select_ref takes references of one shape and dtype, got {[str(r.aval) for r in refs]}."
-        )
+        raise ValueError(f"select_ref takes references of one shape and dtype, got {[str(r.aval) for r in refs]}.")
     return _Selected(jnp.clip(as_index(jnp.asarray(idx)), 0, len(refs) - 1).astype(np.int32), refs)
 
 
@@ -224,12 +222,7 @@ def select_ref(idx: Any, *refs: Any) -> Any:
 
 
 def dot(
-    a: Any,
-    b: Any,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    allow_tf32: bool | None = None,
-    precision: Any = None,
+    a: Any, b: Any, trans_a: bool = False, trans_b: bool = False, allow_tf32: bool | None = None, precision: Any = None
 ) -> Any:
     """The product of two matrices in float32 (of integers in int32), each transposed first if wanted.
 
@@ -281,12 +274,7 @@ def delay(nanos: Any) -> None:
 
 
 def semaphore_signal(
-    sem_or_view: Any,
-    inc: Any = 1,
-    *,
-    device_id: Any = None,
-    device_id_type: Any = None,
-    core_index: Any = None,
+    sem_or_view: Any, inc: Any = 1, *, device_id: Any = None, device_id_type: Any = None, core_index: Any = None
 ) -> None:
     """Add to the count of a semaphore of this device.
 

@@ -11,9 +11,7 @@ from gradix.experimental.pallas._programs import program_id
 from gradix.experimental.pallas._refs import bitcast as _bitcast
 
 
-def roll(
-    x: Any, shift: Any, axis: int, *, stride: int | None = None, stride_axis: int | None = None
-) -> Any:
+def roll(x: Any, shift: Any, axis: int, *, stride: int | None = None, stride_axis: int | None = None) -> Any:
     """The array with its elements moved along an axis by `shift`, those beyond the end to the front.
 
     Args:
@@ -154,9 +152,7 @@ def sample_block(
         ValueError: a block is not made of whole tiles.
     """
     if any(b % t for b, t in zip(block_size, tile_size)):
-        raise ValueError(
-            f"a block of shape {block_size} is not made of whole tiles of {tile_size}."
-        )
+        raise ValueError(f"a block of shape {block_size} is not made of whole tiles of {tile_size}.")
     counts = [b // t for b, t in zip(block_size, tile_size)]
     tiles = [-(-n // t) for n, t in zip(total_size, tile_size)]
     rows = np.stack(np.unravel_index(np.arange(int(np.prod(counts))), counts), -1)

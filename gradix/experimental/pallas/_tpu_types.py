@@ -11,13 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gradix.experimental.pallas._memory import SEMAPHORE
-from gradix.experimental.pallas._specs import (
-    GridSpec,
-    MemoryRef,
-    Space,
-    memory_of,
-    no_block_spec,
-)
+from gradix.experimental.pallas._specs import GridSpec, MemoryRef, Space, memory_of, no_block_spec
 
 
 class MemorySpace(Space):
@@ -230,9 +224,7 @@ def get_tpu_info() -> Any:
     Raises:
         ValueError: there is none.
     """
-    raise ValueError(
-        "get_tpu_info: the default device is no TPU. Choose block sizes without it, such as 128 or 512."
-    )
+    raise ValueError("get_tpu_info: the default device is no TPU. Choose block sizes without it, such as 128 or 512.")
 
 
 class Tiling(enum.Enum):

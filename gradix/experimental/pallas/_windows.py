@@ -17,15 +17,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.refs import AbstractRef
 from gradix._transforms.staging import eval_closed, stage_open
 from gradix.experimental.pallas._refs import KernelRef, dynamic_window, with_window
-from gradix.experimental.pallas._specs import (
-    Blocked,
-    BlockSpec,
-    BoundedSlice,
-    Element,
-    Indirect,
-    Slice,
-    Squeezed,
-)
+from gradix.experimental.pallas._specs import Blocked, BlockSpec, BoundedSlice, Element, Indirect, Slice, Squeezed
 
 INDEX = np.dtype(np.int32)
 _INDEX_TYPE = ShapedArray((), INDEX)
@@ -76,9 +68,7 @@ class Window:
             self.index, self.consts = None, []
             self.forms: list = [Affine(0, (0,) * grid_rank)] * len(shape)
         else:
-            self.index, self.consts = _index_program(
-                self, spec.index_map, spec.block_shape, grid_rank, prefetched
-            )
+            self.index, self.consts = _index_program(self, spec.index_map, spec.block_shape, grid_rank, prefetched)
             self.forms = affine_forms(self.index, len(self.consts), grid_rank)
 
     def starts(self, ids, prefetched) -> list:
@@ -135,9 +125,7 @@ def as_index(i):
 def undefined(shape, dtype):
     """What memory holds before it is written: NaN, the smallest integer, or false."""
     if isinstance(dtype, ExtendedDType):
-        raise NotImplementedError(
-            f"a kernel cannot make an array of dtype {dtype}; pass one to it."
-        )
+        raise NotImplementedError(f"a kernel cannot make an array of dtype {dtype}; pass one to it.")
     if jnp.issubdtype(dtype, np.inexact):
         value: Any = np.nan
     elif dtype == np.bool_:
@@ -192,9 +180,7 @@ def _at_least(n, least: int):
 
 def _check_size(origin: str, axis: int, size: int) -> None:
     if size < 1:
-        raise ValueError(
-            f"Block shape for {origin} must hold positive sizes, got {size} at dimension {axis}."
-        )
+        raise ValueError(f"Block shape for {origin} must hold positive sizes, got {size} at dimension {axis}.")
 
 
 # -- index maps ------------------------------------------------------------------------------------

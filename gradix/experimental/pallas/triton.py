@@ -91,9 +91,7 @@ def max_contiguous(x: _Any, values: _Any) -> _Any:
     return x
 
 
-def elementwise_inline_asm(
-    asm: _Any, *, args: _Any, constraints: _Any, pack: _Any, result_shape_dtypes: _Any
-) -> _Any:
+def elementwise_inline_asm(asm: _Any, *, args: _Any, constraints: _Any, pack: _Any, result_shape_dtypes: _Any) -> _Any:
     """Assembly of a GPU, which XLA cannot compile.
 
     Raises:

@@ -216,12 +216,7 @@ def roofline(
             jaxpr = dce_jaxpr(mapped[-1].params["jaxpr"].jaxpr)[0] if mapped else jaxpr
         if print_jaxpr:
             print(jaxpr)
-        counter = Counter(
-            f"roofline({name_of(f)})",
-            mesh if is_divided else None,
-            pin_lhs_in_vmem,
-            pin_rhs_in_vmem,
-        )
+        counter = Counter(f"roofline({name_of(f)})", mesh if is_divided else None, pin_lhs_in_vmem, pin_rhs_in_vmem)
         if is_divided and not vjp:
             out = _divided(out, mesh, out_specs)
         return out, counter.cost(jaxpr)

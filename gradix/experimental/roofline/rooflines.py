@@ -60,17 +60,13 @@ def _register(*prims):
 def _elementwise(context: RooflineRuleContext, *args: RooflineShape, **_) -> RooflineResult:
     """One operation for each element of the result; operands are read and the result is written."""
     out = RooflineShape.from_aval(context.avals_out[0])
-    return RooflineResult(
-        unfused_flops=out.size, unfused_hbm_bytes=sum([a.bytes for a in args]) + out.bytes
-    )
+    return RooflineResult(unfused_flops=out.size, unfused_hbm_bytes=sum([a.bytes for a in args]) + out.bytes)
 
 
 @_register(select_n_p)
 def _select_n(context, which, *cases, **_):
     """Of the cases, only the elements that are chosen are read."""
-    return RooflineResult(
-        unfused_flops=cases[0].size, unfused_hbm_bytes=which.bytes + cases[0].bytes
-    )
+    return RooflineResult(unfused_flops=cases[0].size, unfused_hbm_bytes=which.bytes + cases[0].bytes)
 
 
 @_register(reduce_sum_p)
@@ -107,9 +103,7 @@ def _dot_general(context, lhs, rhs, *, dimension_numbers, **_):
         moved += lhs.bytes + out.bytes
     if not context.pin_rhs_in_vmem:
         moved += rhs.bytes
-    return RooflineResult(
-        flops=flops, unfused_flops=flops, hbm_bytes=moved, unfused_hbm_bytes=moved
-    )
+    return RooflineResult(flops=flops, unfused_flops=flops, hbm_bytes=moved, unfused_hbm_bytes=moved)
 
 
 @_register(conv_general_dilated_p)
@@ -183,9 +177,7 @@ def _scatter(context, operand, indices, updates, **params):
     """Updates and the elements at their places are read, and written; a program may combine them."""
     counter = Counter(context.name_stack, context.mesh, False, False)
     each = sum([counter.cost(p).unfused_flops for p in jaxprs_in_params(params)])
-    return RooflineResult(
-        unfused_flops=each * updates.size, unfused_hbm_bytes=3 * updates.bytes + indices.bytes
-    )
+    return RooflineResult(unfused_flops=each * updates.size, unfused_hbm_bytes=3 * updates.bytes + indices.bytes)
 
 
 @_register(scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)
@@ -218,9 +210,7 @@ def _ring(context: RooflineRuleContext, params: Any) -> tuple[tuple[str, ...], l
 
 
 def _each(names: Sequence[str], moved: int, steps: int) -> RooflineResult:
-    return RooflineResult(
-        ici_bytes=dict.fromkeys(names, int(moved)), ici_latency=dict.fromkeys(names, int(steps))
-    )
+    return RooflineResult(ici_bytes=dict.fromkeys(names, int(moved)), ici_latency=dict.fromkeys(names, int(steps)))
 
 
 def _around(context, params, whole: int) -> RooflineResult:

@@ -20,12 +20,7 @@ from gradix.experimental.sparse.ad import (
     jacrev as jacrev,
     value_and_grad as value_and_grad,
 )
-from gradix.experimental.sparse.api import (
-    empty as empty,
-    eye as eye,
-    todense as todense,
-    todense_p as todense_p,
-)
+from gradix.experimental.sparse.api import empty as empty, eye as eye, todense as todense, todense_p as todense_p
 from gradix.experimental.sparse.bcoo import (
     BCOO as BCOO,
     bcoo_broadcast_in_dim as bcoo_broadcast_in_dim,

@@ -77,9 +77,7 @@ class JAXSparse:
     def __repr__(self) -> str:
         try:
             kind = f"{np.dtype(self.dtype).name}[{', '.join(map(str, self.shape))}], nse={self.nse}"
-            layout = "".join(
-                f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n, 0)
-            )
+            layout = "".join(f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n, 0))
         except Exception:  # A transformation may have replaced the parts by other objects.
             return f"{type(self).__name__}(<invalid>)"
         return f"{type(self).__name__}({kind}{layout})"
@@ -124,18 +122,12 @@ class JAXSparse:
 
     def _missing(self, name: str) -> NotImplementedError:
         return NotImplementedError(
-            f"{type(self).__name__}.{name} is not defined. Convert the array by to_bcoo() or todense() "
-            "first."
+            f"{type(self).__name__}.{name} is not defined. Convert the array by to_bcoo() or todense() first."
         )
 
 
 def as_arrays(parts) -> tuple:
     """The parts of a sparse array: numbers and lists are made arrays, other objects are kept."""
     return tuple(
-        [
-            jnp.asarray(x)
-            if isinstance(x, (np.ndarray, np.generic, int, float, complex, list))
-            else x
-            for x in parts
-        ]
+        [jnp.asarray(x) if isinstance(x, (np.ndarray, np.generic, int, float, complex, list)) else x for x in parts]
     )

@@ -116,23 +116,13 @@ class BCOO(JAXSparse):
 
     @classmethod
     def fromdense(
-        cls,
-        mat,
-        *,
-        nse: int | None = None,
-        index_dtype=np.int32,
-        n_dense: int = 0,
-        n_batch: int = 0,
+        cls, mat, *, nse: int | None = None, index_dtype=np.int32, n_dense: int = 0, n_batch: int = 0
     ) -> BCOO:
         """The nonzero elements of an ordinary array; see `bcoo_fromdense`."""
-        return _bcoo.bcoo_fromdense(
-            mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
-        )
+        return _bcoo.bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
-    def from_scipy_sparse(
-        cls, mat, *, index_dtype=None, n_dense: int = 0, n_batch: int = 0
-    ) -> BCOO:
+    def from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense: int = 0, n_batch: int = 0) -> BCOO:
         """The BCOO array of one of SciPy's sparse matrices."""
         if n_dense or n_batch:
             raise NotImplementedError(
@@ -146,14 +136,7 @@ class BCOO(JAXSparse):
 
     @classmethod
     def _empty(
-        cls,
-        shape,
-        *,
-        dtype=None,
-        index_dtype="int32",
-        n_dense: int = 0,
-        n_batch: int = 0,
-        nse: int = 0,
+        cls, shape, *, dtype=None, index_dtype="int32", n_dense: int = 0, n_batch: int = 0, nse: int = 0
     ) -> BCOO:
         shape = tuple(shape)
         n_sparse = len(shape) - n_dense - n_batch
@@ -165,10 +148,7 @@ class BCOO(JAXSparse):
         lead, dense = shape[:n_batch], shape[n_batch + n_sparse :]
         outside = jnp.array(shape[n_batch : n_batch + n_sparse], index_dtype)
         return cls(
-            (
-                jnp.zeros((*lead, nse, *dense), dtype),
-                jnp.broadcast_to(outside, (*lead, nse, n_sparse)),
-            ),
+            (jnp.zeros((*lead, nse, *dense), dtype), jnp.broadcast_to(outside, (*lead, nse, n_sparse))),
             shape=shape,
             indices_sorted=True,
             unique_indices=True,
@@ -176,30 +156,13 @@ class BCOO(JAXSparse):
 
     @classmethod
     def _eye(
-        cls,
-        N: int,
-        M: int,
-        k: int,
-        *,
-        dtype=None,
-        index_dtype="int32",
-        n_batch: int = 0,
-        n_dense: int = 0,
+        cls, N: int, M: int, k: int, *, dtype=None, index_dtype="int32", n_batch: int = 0, n_dense: int = 0
     ) -> BCOO:
         count = max(min(N, M - k) if k >= 0 else min(N + k, M), 0)
         rows = jnp.arange(count, dtype=index_dtype)
         indices = jnp.stack([rows - min(k, 0), rows + max(k, 0)], 1)
-        made = cls(
-            (jnp.ones(count, dtype), indices),
-            shape=(N, M),
-            indices_sorted=True,
-            unique_indices=True,
-        )
-        return (
-            made.update_layout(n_batch=n_batch, n_dense=n_dense, on_inefficient=None)
-            if n_batch or n_dense
-            else made
-        )
+        made = cls((jnp.ones(count, dtype), indices), shape=(N, M), indices_sorted=True, unique_indices=True)
+        return made.update_layout(n_batch=n_batch, n_dense=n_dense, on_inefficient=None) if n_batch or n_dense else made
 
     # -- methods -----------------------------------------------------------------------------------
 
@@ -208,22 +171,14 @@ class BCOO(JAXSparse):
         return _bcoo.bcoo_todense(self)
 
     def update_layout(
-        self,
-        *,
-        n_batch: int | None = None,
-        n_dense: int | None = None,
-        on_inefficient: str | None = "error",
+        self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
     ) -> BCOO:
         """The same array with other numbers of batch and dense axes; see `bcoo_update_layout`."""
-        return _bcoo.bcoo_update_layout(
-            self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient
-        )
+        return _bcoo.bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
         """The same array with sorted, unique indices; by default without elements that are zero."""
-        return (_bcoo.bcoo_eliminate_zeros if remove_zeros else _bcoo.bcoo_sum_duplicates)(
-            self, nse=nse
-        )
+        return (_bcoo.bcoo_eliminate_zeros if remove_zeros else _bcoo.bcoo_sum_duplicates)(self, nse=nse)
 
     def sort_indices(self) -> BCOO:
         """The same array with its indices in row-major order."""
@@ -241,9 +196,7 @@ class BCOO(JAXSparse):
     def reshape(self, *args, **kwargs):
         """The array in another shape, as by `numpy.reshape`."""
         shape = args[0] if len(args) == 1 and not isinstance(args[0], (int, np.integer)) else args
-        return _transform.sparsified(
-            jnp.reshape, tuple(shape) if not isinstance(shape, int) else shape, **kwargs
-        )(self)
+        return _transform.sparsified(jnp.reshape, tuple(shape) if not isinstance(shape, int) else shape, **kwargs)(self)
 
     def astype(self, *args, **kwargs):
         """The array in another dtype."""
@@ -288,11 +241,7 @@ class BCOO(JAXSparse):
         return _binary(jnp.subtract, other, self)
 
     def __pow__(self, other):
-        return (
-            _transform.sparsified(_power, other)(self)
-            if isinstance(other, int)
-            else _binary(jnp.power, self, other)
-        )
+        return _transform.sparsified(_power, other)(self) if isinstance(other, int) else _binary(jnp.power, self, other)
 
     def __rpow__(self, other):
         return _binary(jnp.power, other, self)

@@ -73,19 +73,10 @@ def bcoo_conv_general_dilated(
     right = (1,) * n if rhs_dilation is None else tuple(rhs_dilation)
     sizes = [dilated(lhs.shape[a], d) for a, d in zip(spec.lhs_spec[2:], left)]
     window = [dilated(rhs.shape[a], d) for a, d in zip(spec.rhs_spec[2:], right)]
-    pads = (
-        padtype_to_pads(sizes, window, strides, padding)
-        if isinstance(padding, str)
-        else [tuple(p) for p in padding]
-    )
-    places = [
-        max((s + low + high - w) // step + 1, 0)
-        for s, w, (low, high), step in zip(sizes, window, pads, strides)
-    ]
+    pads = padtype_to_pads(sizes, window, strides, padding) if isinstance(padding, str) else [tuple(p) for p in padding]
+    places = [max((s + low + high - w) // step + 1, 0) for s, w, (low, high), step in zip(sizes, window, pads, strides)]
     shape = [0] * (n + 2)
-    for axis, size in zip(
-        spec.out_spec, (lhs.shape[spec.lhs_spec[0]], rhs.shape[spec.rhs_spec[0]], *places)
-    ):
+    for axis, size in zip(spec.out_spec, (lhs.shape[spec.lhs_spec[0]], rhs.shape[spec.rhs_spec[0]], *places)):
         shape[axis] = size
 
     (x, own), (y, other) = _elements(lhs), _elements(rhs)

@@ -27,18 +27,12 @@ from gradix.numpy.promotion import raise_rank
 def _parts_of(mat: BCOO, axes: Sequence[int]) -> tuple[list, list, list]:
     """The batch, sparse and dense axes among `axes`, each counted from the first of its kind."""
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
-    return (
-        [i for i in axes if i < a],
-        [i - a for i in axes if a <= i < b],
-        [i - b for i in axes if i >= b],
-    )
+    return ([i for i in axes if i < a], [i - a for i in axes if a <= i < b], [i - b for i in axes if i >= b])
 
 
 def _check_axes(function: str, name: str, mat: BCOO, axes: Sequence[int]) -> None:
     if any(not -mat.ndim <= int(i) < mat.ndim for i in axes):
-        raise ValueError(
-            f"{function}: {name}={tuple(axes)} must be axes of an array of shape {mat.shape}."
-        )
+        raise ValueError(f"{function}: {name}={tuple(axes)} must be axes of an array of shape {mat.shape}.")
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
@@ -61,9 +55,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """
     permutation = tuple([int(i) % mat.ndim if mat.ndim else int(i) for i in permutation])
     if sorted(permutation) != list(range(mat.ndim)):
-        raise ValueError(
-            f"bcoo_transpose: permutation={permutation} must hold each of the {mat.ndim} axes once."
-        )
+        raise ValueError(f"bcoo_transpose: permutation={permutation} must hold each of the {mat.ndim} axes once.")
     batch, sparse, dense = [
         permutation[: mat.n_batch],
         permutation[mat.n_batch : mat.n_batch + mat.n_sparse],
@@ -138,9 +130,7 @@ def bcoo_broadcast_in_dim(
         *[1 if i is None else mat.shape[i] for i in own_dense],
     )
     data = jnp.broadcast_to(data, (*data.shape[: first + 1], *shape[len(shape) - n_dense :]))
-    indices = mat.indices.reshape(
-        *[1 if i is None else mat.indices.shape[i] for i in own_batch], mat.nse, mat.n_sparse
-    )
+    indices = mat.indices.reshape(*[1 if i is None else mat.indices.shape[i] for i in own_batch], mat.nse, mat.n_sparse)
     columns, repeats = [], []
     for d in range(first, last + 1):
         i = old_of.get(d)
@@ -153,10 +143,7 @@ def bcoo_broadcast_in_dim(
     if math.prod(repeats) != 1:
         out = _repeated(data, indices, repeats, first)
     whole = tuple(
-        [
-            max(n, 1) if out[0].shape[i] == 1 or out[1].shape[i] == 1 else n
-            for i, n in enumerate(shape[:first])
-        ]
+        [max(n, 1) if out[0].shape[i] == 1 or out[1].shape[i] == 1 else n for i, n in enumerate(shape[:first])]
     )
     return BCOO(
         out,
@@ -198,10 +185,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         raise ValueError("bcoo_concatenate: operands is empty.")
     first = operands[0]
     d = int(dimension) % first.ndim if first.ndim else 0
-    if any(
-        (m.n_batch, m.n_sparse, m.n_dense) != (first.n_batch, first.n_sparse, first.n_dense)
-        for m in operands
-    ):
+    if any((m.n_batch, m.n_sparse, m.n_dense) != (first.n_batch, first.n_sparse, first.n_dense) for m in operands):
         raise NotImplementedError(
             "bcoo_concatenate: all operands must have the same numbers of batch, sparse and dense axes. "
             "Change them by bcoo_update_layout first."
@@ -257,11 +241,7 @@ def _padded(x, count: int, axis: int, fill):
 
 
 def bcoo_reshape(
-    mat: BCOO,
-    *,
-    new_sizes: Sequence[int],
-    dimensions: Sequence[int] | None = None,
-    sharding: Any = None,
+    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
 ) -> BCOO:
     """The array in another shape, where axes of one kind stay together; see `lax.reshape`.
 
@@ -284,9 +264,7 @@ def bcoo_reshape(
         mat = bcoo_transpose(mat, permutation=dimensions)
     new = tuple(new_sizes)
     if math.prod(new) != mat.size:
-        raise ValueError(
-            f"bcoo_reshape: total size must be unchanged, got {mat.shape} and new_sizes={new}."
-        )
+        raise ValueError(f"bcoo_reshape: total size must be unchanged, got {mat.shape} and new_sizes={new}.")
     split = _split_sizes(mat, new)
     if split is None:
         raise ValueError(
@@ -297,11 +275,7 @@ def bcoo_reshape(
     batch, sparse, dense = split
     old_batch = mat.shape[: mat.n_batch]
     data, indices = (mat.data, mat.indices) if batch == old_batch else whole_parts(mat)
-    lead = (
-        [data.shape[: mat.n_batch], indices.shape[: mat.n_batch]]
-        if batch == old_batch
-        else [batch, batch]
-    )
+    lead = [data.shape[: mat.n_batch], indices.shape[: mat.n_batch]] if batch == old_batch else [batch, batch]
     data = data.reshape(*lead[0], mat.nse, *dense)
     old = sparse_shape(mat)
     if sparse != old:
@@ -311,22 +285,12 @@ def bcoo_reshape(
         indices = holding(indices, sparse)
         outside = jnp.array(sparse, indices.dtype)
         places = taken_apart(flat, sparse)
-        moved = (
-            jnp.stack(places, -1).astype(indices.dtype)
-            if places
-            else jnp.zeros((*flat.shape, 0), indices.dtype)
-        )
+        moved = jnp.stack(places, -1).astype(indices.dtype) if places else jnp.zeros((*flat.shape, 0), indices.dtype)
         indices = (
-            jnp.where(in_bounds(mat).reshape(indices.shape[:-1])[..., None], moved, outside)
-            if mat.n_sparse
-            else moved
+            jnp.where(in_bounds(mat).reshape(indices.shape[:-1])[..., None], moved, outside) if mat.n_sparse else moved
         )
         if not sparse:
-            data = jnp.where(
-                spread(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data),
-                data,
-                0,
-            )
+            data = jnp.where(spread(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data), data, 0)
     return BCOO(
         (data, indices.reshape(*lead[1], mat.nse, len(sparse))),
         shape=new,
@@ -412,8 +376,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     dimensions = [int(d) % arr.ndim for d in dimensions]
     if any(arr.shape[d] != 1 for d in dimensions):
         raise ValueError(
-            f"bcoo_squeeze: dimensions={dimensions} must be axes of size 1, got an array of shape "
-            f"{arr.shape}."
+            f"bcoo_squeeze: dimensions={dimensions} must be axes of size 1, got an array of shape {arr.shape}."
         )
     batch, sparse, dense = _parts_of(arr, dimensions)
     data = jnp.squeeze(arr.data, (*batch, *[arr.n_batch + 1 + i for i in dense]))

@@ -14,12 +14,7 @@ from gradix._ops.linalg.sparse_product import sparse_product
 from gradix.experimental.sparse._array import JAXSparse
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_moving import bcoo_broadcast_in_dim
-from gradix.experimental.sparse._bcoo_storage import (
-    bcoo_sum_duplicates,
-    bcoo_update_layout,
-    sorted_keys,
-    values_at,
-)
+from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_update_layout, sorted_keys, values_at
 from gradix.experimental.sparse._layout import (
     elements_of,
     in_bounds,
@@ -47,9 +42,7 @@ def canonical_numbers(name: str, lhs, rhs, dimension_numbers) -> tuple:
     Raises:
         TypeError: the sizes of paired axes differ.
     """
-    (lc, rc), (lb, rb) = [
-        [tuple([int(i) for i in side]) for side in pair] for pair in dimension_numbers
-    ]
+    (lc, rc), (lb, rb) = [[tuple([int(i) for i in side]) for side in pair] for pair in dimension_numbers]
     for kind, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
         found = [lhs.shape[i] for i in left], [rhs.shape[i] for i in right]
         if found[0] != found[1]:
@@ -122,8 +115,7 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
     data, places = elements_of(mat)
     places = [p.astype(wide) for p in places]
     rows, columns = [
-        joined([places[i] for i in axes], sizes)
-        for axes, sizes in (((*lb, *free), outer), ((*lb, *lc), inner))
+        joined([places[i] for i in axes], sizes) for axes, sizes in (((*lb, *free), outer), ((*lb, *lc), inner))
     ]
     zero = jnp.zeros(data.shape, wide)
     flat = jnp.transpose(dense, (*rb, *rc, *other)).reshape(math.prod(inner), -1)
@@ -139,12 +131,7 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
         )
         return (counted != 0).reshape(shape)
     out = sparse_product(
-        data.astype(dtype),
-        rows + zero,
-        columns + zero,
-        flat.astype(dtype),
-        math.prod(outer),
-        ordered=is_ordered,
+        data.astype(dtype), rows + zero, columns + zero, flat.astype(dtype), math.prod(outer), ordered=is_ordered
     )
     return out.reshape(shape)
 
@@ -161,17 +148,12 @@ def _of_two_sparse(lhs: BCOO, rhs: BCOO, numbers) -> BCOO:
     right = [i for i in range(rhs.ndim) if i not in rc and i not in rb]
     shape = (*[lhs.shape[i] for i in (*lb, *left)], *[rhs.shape[i] for i in right])
     a, b = [
-        jnp.stack([m.indices[:, i] for i in axes], 1)
-        if axes
-        else jnp.zeros((m.nse, 0), m.indices.dtype)
+        jnp.stack([m.indices[:, i] for i in axes], 1) if axes else jnp.zeros((m.nse, 0), m.indices.dtype)
         for m, axes in ((lhs, (*lb, *lc)), (rhs, (*rb, *rc)))
     ]
     first, second, matches = _pairs(lhs, rhs, a, b)
     data = jnp.where(matches, lhs.data[first] * rhs.data[second], 0)
-    places = [
-        *[lhs.indices[first, i] for i in (*lb, *left)],
-        *[rhs.indices[second, i] for i in right],
-    ]
+    places = [*[lhs.indices[first, i] for i in (*lb, *left)], *[rhs.indices[second, i] for i in right]]
     indices = jnp.stack(places, 1) if places else jnp.zeros((data.shape[0], 0), lhs.indices.dtype)
     indices = jnp.where(matches[:, None], indices, jnp.array(shape, indices.dtype))
     out = BCOO((data, indices), shape=shape)
@@ -189,9 +171,7 @@ def _pairs(lhs: BCOO, rhs: BCOO, a, b) -> tuple:
         first, second = _matching(np.asarray(a), np.asarray(b))
         first, second = jnp.asarray(first), jnp.asarray(second)
         return first, second, in_bounds(lhs)[first] & in_bounds(rhs)[second]
-    first, second = [
-        x.reshape(-1) for x in jnp.meshgrid(jnp.arange(lhs.nse), jnp.arange(rhs.nse), indexing="ij")
-    ]
+    first, second = [x.reshape(-1) for x in jnp.meshgrid(jnp.arange(lhs.nse), jnp.arange(rhs.nse), indexing="ij")]
     matches = jnp.all(a[first] == b[second], 1) & in_bounds(lhs)[first] & in_bounds(rhs)[second]
     return first, second, matches
 
@@ -221,9 +201,7 @@ def matmul(lhs: Any, rhs: Any) -> Any:
     """
     lhs, rhs = [x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (lhs, rhs)]
     if not lhs.ndim or not rhs.ndim:
-        raise ValueError(
-            f"matmul input operand must have ndim at least 1, but got shapes {lhs.shape} and {rhs.shape}."
-        )
+        raise ValueError(f"matmul input operand must have ndim at least 1, but got shapes {lhs.shape} and {rhs.shape}.")
     if (lhs.ndim <= 2 or rhs.ndim == 1) and (rhs.ndim <= 2 or lhs.ndim == 1):
         numbers = ((lhs.ndim - 1,), (max(rhs.ndim - 2, 0),)), ((), ())
         return bcoo_dot_general(lhs, rhs, dimension_numbers=numbers)
@@ -260,9 +238,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     v = jnp.asarray(v)
     if not v.ndim:
         return sp_mat.data * v
-    if v.ndim > sp_mat.ndim or any(
-        n not in (1, m) for n, m in zip(v.shape[::-1], sp_mat.shape[::-1])
-    ):
+    if v.ndim > sp_mat.ndim or any(n not in (1, m) for n, m in zip(v.shape[::-1], sp_mat.shape[::-1])):
         raise NotImplementedError(
             f"bcoo_multiply_dense: the product of a sparse array of shape {sp_mat.shape} and an array of "
             f"shape {v.shape} would be larger than the sparse array. Repeat the sparse array by "
@@ -285,9 +261,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     lhs, rhs = [
         m
         if m.shape == shape
-        else bcoo_broadcast_in_dim(
-            m, shape=shape, broadcast_dimensions=tuple(range(len(shape) - m.ndim, len(shape)))
-        )
+        else bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=tuple(range(len(shape) - m.ndim, len(shape))))
         for m in (lhs, rhs)
     ]
     n_batch, n_dense = min(lhs.n_batch, rhs.n_batch), min(lhs.n_dense, rhs.n_dense)
@@ -299,10 +273,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         return BCOO((data * factor, indices), shape=shape)
     wide = index_dtype_for(sizes, indices.dtype)
     count, dense = math.prod(lead), data.shape[n_batch + 1 :]
-    keys, known = [
-        sorted_keys(i.astype(wide), sizes).reshape(count, -1)
-        for i in (indices, whole_parts(other)[1])
-    ]
+    keys, known = [sorted_keys(i.astype(wide), sizes).reshape(count, -1) for i in (indices, whole_parts(other)[1])]
     values = whole_parts(other)[0].reshape(count, rhs.nse, *dense)
 
     def look_up(key, among, value):
@@ -311,10 +282,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 
     factors = vmap(look_up)(keys, known, values).reshape(*lead, lhs.nse, *dense)
     return BCOO(
-        (data * factors, indices),
-        shape=shape,
-        indices_sorted=lhs.indices_sorted,
-        unique_indices=lhs.unique_indices,
+        (data * factors, indices), shape=shape, indices_sorted=lhs.indices_sorted, unique_indices=lhs.unique_indices
     )
 
 
@@ -349,10 +317,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
     if indices.ndim != 2 or indices.shape[1] != len(shape):
         whole = lax.dot_general(A.astype(dtype), B.astype(dtype), ((ac, bc), (ab, bb)))
         n_batch = indices.ndim - 2
-        made = BCOO(
-            (jnp.zeros((*indices.shape[:-1], *shape[n_batch + indices.shape[-1] :])), indices),
-            shape=shape,
-        )
+        made = BCOO((jnp.zeros((*indices.shape[:-1], *shape[n_batch + indices.shape[-1] :])), indices), shape=shape)
         return values_at(made, whole)
     rows = jnp.transpose(A, (*ab, *free[0], *ac)).reshape(-1, terms).astype(dtype)
     columns = jnp.transpose(B, (*bb, *free[1], *bc)).reshape(-1, terms).astype(dtype)

@@ -16,11 +16,7 @@ from gradix.numpy.promotion import raise_rank
 
 
 def bcoo_slice(
-    mat: BCOO,
-    *,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
-    strides: Sequence[int] | None = None,
+    mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> BCOO:
     """A slice of the array, as a BCOO array; see `lax.slice`.
 
@@ -44,9 +40,7 @@ def bcoo_slice(
             f"bcoo_slice: start_indices, limit_indices and strides must have one value for each of the "
             f"{mat.ndim} axes; got {starts}, {limits} and {steps}."
         )
-    if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(
-        k <= 0 for k in steps
-    ):
+    if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(k <= 0 for k in steps):
         raise ValueError(
             f"bcoo_slice: start_indices={starts} must not be above limit_indices={limits}, both must be "
             f"within shape {mat.shape}, and strides={steps} must be positive."
@@ -60,12 +54,7 @@ def bcoo_slice(
     data, indices = _cut_stored(mat, cut)
     if any((starts[i], limits[i], steps[i]) != (0, mat.shape[i], 1) for i in range(a, b)):
         return _cut_sparse(mat, data, indices, starts[a:b], shape, steps[a:b])
-    return BCOO(
-        (data, indices),
-        shape=shape,
-        indices_sorted=mat.indices_sorted,
-        unique_indices=mat.unique_indices,
-    )
+    return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
 
 
 def _cut_stored(mat: BCOO, cut) -> tuple:
@@ -116,18 +105,12 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     """
     sizes = tuple([int(n) for n in slice_sizes])
     starts = [jnp.asarray(s) for s in start_indices]
-    if (
-        len(starts) != mat.ndim
-        or len(sizes) != mat.ndim
-        or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape))
-    ):
+    if len(starts) != mat.ndim or len(sizes) != mat.ndim or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape)):
         raise TypeError(
             f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, and start_indices must "
             f"have one value for each axis; got {len(starts)} starts."
         )
-    starts = [
-        jnp.clip(jnp.where(s < 0, s + n, s), 0, n - m) for s, n, m in zip(starts, mat.shape, sizes)
-    ]
+    starts = [jnp.clip(jnp.where(s < 0, s + n, s), 0, n - m) for s, n, m in zip(starts, mat.shape, sizes)]
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
 
     def cut(x, i, axis):
@@ -135,12 +118,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
     data, indices = _cut_stored(mat, cut)
     if sizes[a:b] == sparse_shape(mat):
-        return BCOO(
-            (data, indices),
-            shape=sizes,
-            indices_sorted=mat.indices_sorted,
-            unique_indices=mat.unique_indices,
-        )
+        return BCOO((data, indices), shape=sizes, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
     return _cut_sparse(mat, data, indices, starts[a:b], sizes, (1,) * mat.n_sparse)
 
 

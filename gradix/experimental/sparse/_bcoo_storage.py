@@ -39,9 +39,7 @@ def bcoo_todense(mat: BCOO) -> Array:
     """
     zeros = jnp.zeros(mat.shape, mat.dtype)
     if not mat.n_sparse:
-        return zeros + jnp.sum(
-            jnp.where(spread(in_bounds(mat), mat.data), mat.data, 0), mat.n_batch, dtype=mat.dtype
-        )
+        return zeros + jnp.sum(jnp.where(spread(in_bounds(mat), mat.data), mat.data, 0), mat.n_batch, dtype=mat.dtype)
     data, _ = whole_parts(mat)
     if data.dtype == bool:
         return zeros.at[places_in(mat)].max(data, mode="drop")
@@ -54,12 +52,7 @@ def bcoo_todense(mat: BCOO) -> Array:
 
 
 def bcoo_fromdense(
-    mat: Any,
-    *,
-    nse: int | None = None,
-    n_batch: int = 0,
-    n_dense: int = 0,
-    index_dtype: DTypeLike = jnp.int32,
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = jnp.int32
 ) -> BCOO:
     """The nonzero elements of an ordinary array, as a BCOO array.
 
@@ -139,9 +132,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     """
     arr = jnp.asarray(arr)
     if arr.shape != sparr.shape:
-        raise ValueError(
-            f"bcoo_extract: arr must have the shape of sparr, {sparr.shape}; got {arr.shape}."
-        )
+        raise ValueError(f"bcoo_extract: arr must have the shape of sparr, {sparr.shape}; got {arr.shape}.")
     data = values_at(sparr, arr)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
         data = jnp.where(spread(_is_first(sparr), data), data, 0)
@@ -153,14 +144,9 @@ def values_at(mat: BCOO, arr):
 
     Each axis of `arr` has the size of that of `mat`, or size 1.
     """
-    own = [
-        p if n != 1 or m == 1 else jnp.zeros_like(p)
-        for p, n, m in zip(places_in(mat), arr.shape, mat.shape)
-    ]
+    own = [p if n != 1 or m == 1 else jnp.zeros_like(p) for p, n, m in zip(places_in(mat), arr.shape, mat.shape)]
     out = arr.at[tuple(own)].get(mode="fill", fill_value=0) if own else arr[None]
-    lead = np.broadcast_shapes(
-        mat.data.shape[: mat.n_batch], mat.indices.shape[: mat.n_batch], batch_shape(mat)
-    )
+    lead = np.broadcast_shapes(mat.data.shape[: mat.n_batch], mat.indices.shape[: mat.n_batch], batch_shape(mat))
     return jnp.broadcast_to(out, (*lead, mat.nse, *mat.shape[mat.n_batch + mat.n_sparse :]))
 
 
@@ -171,11 +157,7 @@ def _is_first(mat: BCOO):
     order = _order(indices)
     ranked = jnp.take_along_axis(indices, order[..., None], -2)
     new = jnp.concatenate(
-        [
-            jnp.ones((*lead, min(nse, 1)), bool),
-            jnp.any(ranked[..., 1:, :] != ranked[..., :-1, :], -1),
-        ],
-        -1,
+        [jnp.ones((*lead, min(nse, 1)), bool), jnp.any(ranked[..., 1:, :] != ranked[..., :-1, :], -1)], -1
     )
     return jnp.take_along_axis(new, jnp.argsort(order, -1), -1)
 
@@ -232,10 +214,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     data, indices = whole_parts(mat)
     lead, sizes, dense = indices.shape[:-2], sparse_shape(mat), data.shape[mat.n_batch + 1 :]
     count = math.prod(lead)
-    data, indices = (
-        data.reshape(count, mat.nse, *dense),
-        indices.reshape(count, mat.nse, mat.n_sparse),
-    )
+    data, indices = (data.reshape(count, mat.nse, *dense), indices.reshape(count, mat.nse, mat.n_sparse))
     outside = jnp.broadcast_to(jnp.array(sizes, indices.dtype), indices.shape)
     inside = jnp.all((indices >= 0) & (indices < outside), -1)
     indices = jnp.where(inside[..., None], indices, outside)
@@ -245,8 +224,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
         inside = jnp.take_along_axis(inside, order, -1)
         data = jnp.take_along_axis(data, spread(order, data), 1)
     new = inside & jnp.concatenate(
-        [jnp.ones((count, min(mat.nse, 1)), bool), jnp.any(indices[:, 1:] != indices[:, :-1], -1)],
-        -1,
+        [jnp.ones((count, min(mat.nse, 1)), bool), jnp.any(indices[:, 1:] != indices[:, :-1], -1)], -1
     )
     group = jnp.cumsum(new, -1) - 1
     if nse is None:
@@ -293,11 +271,7 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
 
 
 def bcoo_update_layout(
-    mat: BCOO,
-    *,
-    n_batch: int | None = None,
-    n_dense: int | None = None,
-    on_inefficient: str | None = "error",
+    mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error"
 ) -> BCOO:
     """The same array with other numbers of batch and dense axes.
 
@@ -325,9 +299,7 @@ def bcoo_update_layout(
             f"sum must not exceed the number of axes of shape {mat.shape}, {mat.ndim}."
         )
     if on_inefficient not in ("error", "warn", None):
-        raise ValueError(
-            f"bcoo_update_layout: on_inefficient must be 'error', 'warn' or None, got {on_inefficient!r}."
-        )
+        raise ValueError(f"bcoo_update_layout: on_inefficient must be 'error', 'warn' or None, got {on_inefficient!r}.")
     for name, old, new, sizes in (
         ("n_batch", mat.n_batch, n_batch, mat.shape[mat.n_batch : n_batch]),
         ("n_dense", mat.n_dense, n_dense, mat.shape[mat.ndim - n_dense : mat.ndim - mat.n_dense]),
@@ -362,9 +334,7 @@ def _dense_to_sparse(mat: BCOO, count: int) -> BCOO:
     at = mat.n_batch + 1
     new, rest = mat.data.shape[at : at + count], mat.data.shape[at + count :]
     total = math.prod(new)
-    indices = jnp.broadcast_to(
-        mat.indices[..., None, :], (*mat.indices.shape[:-1], total, mat.n_sparse)
-    )
+    indices = jnp.broadcast_to(mat.indices[..., None, :], (*mat.indices.shape[:-1], total, mat.n_sparse))
     places = jnp.stack(taken_apart(jnp.arange(total, dtype=indices.dtype), new), -1)
     places = jnp.broadcast_to(places, (*indices.shape[:-1], count))
     # An element out of bounds stays out of bounds, because its old indices are kept.
@@ -388,16 +358,9 @@ def _batch_to_sparse(mat: BCOO, count: int) -> BCOO:
     places = jnp.stack(taken_apart(jnp.arange(total, dtype=indices.dtype), moved), -1)
     places = jnp.broadcast_to(places[:, None], (*lead, total, mat.nse, count))
     indices = indices.reshape(*lead, total, mat.nse, mat.n_sparse)
-    indices = jnp.concatenate([places, indices], -1).reshape(
-        *lead, total * mat.nse, mat.n_sparse + count
-    )
+    indices = jnp.concatenate([places, indices], -1).reshape(*lead, total * mat.nse, mat.n_sparse + count)
     data = data.reshape(*lead, total * mat.nse, *data.shape[mat.n_batch + 1 :])
-    return BCOO(
-        (data, indices),
-        shape=mat.shape,
-        indices_sorted=mat.indices_sorted,
-        unique_indices=mat.unique_indices,
-    )
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
 
 
 def _sparse_to_batch(mat: BCOO, count: int) -> BCOO:
@@ -411,9 +374,7 @@ def _sparse_to_batch(mat: BCOO, count: int) -> BCOO:
     own, rest = indices[..., :count], indices[..., count:]
     for _ in range(count):
         data, rest, own = [jnp.expand_dims(x, at) for x in (data, rest, own)]
-    here = jnp.stack(
-        jnp.meshgrid(*[jnp.arange(n, dtype=own.dtype) for n in new], indexing="ij"), -1
-    )
+    here = jnp.stack(jnp.meshgrid(*[jnp.arange(n, dtype=own.dtype) for n in new], indexing="ij"), -1)
     here = here.reshape(*new, 1, count)
     belongs = jnp.all(own == here, -1)
     sizes = jnp.array(mat.shape[at + count : at + mat.n_sparse], rest.dtype)
@@ -428,9 +389,7 @@ def _sparse_to_dense(mat: BCOO, count: int) -> BCOO:
     data, indices = whole_parts(mat)
     new = mat.shape[mat.n_batch + keep : mat.n_batch + mat.n_sparse]
     valid = jnp.broadcast_to(in_bounds(mat), indices.shape[:-1])
-    grid = jnp.stack(
-        jnp.meshgrid(*[jnp.arange(n, dtype=indices.dtype) for n in new], indexing="ij"), -1
-    )
+    grid = jnp.stack(jnp.meshgrid(*[jnp.arange(n, dtype=indices.dtype) for n in new], indexing="ij"), -1)
     own = indices[..., keep:].reshape(*indices.shape[:-1], *[1] * count, count)
     belongs = jnp.all(own == grid, -1) & valid[(..., *[None] * count)]
     at = mat.n_batch + 1

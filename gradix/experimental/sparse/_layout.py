@@ -33,11 +33,7 @@ def layout_of(data, indices, shape) -> Layout:
         problem = f"data must have {n_batch} batch axes, one of elements and {n_dense} dense axes"
     elif nse != indices.shape[n_batch]:
         problem = f"data holds {nse} elements and the indices {indices.shape[n_batch]}"
-    elif any(
-        n not in (1, m)
-        for part in (data.shape, indices.shape)
-        for n, m in zip(part[:n_batch], shape)
-    ):
+    elif any(n not in (1, m) for part in (data.shape, indices.shape) for n, m in zip(part[:n_batch], shape)):
         problem = "the batch axes of data and indices must be those of the array, or 1"
     elif data.shape[n_batch + 1 :] != tuple(shape[n_batch + n_sparse :]):
         problem = "the dense axes of data must be those of the array"
@@ -101,8 +97,7 @@ def elements_of(mat) -> tuple[jnp.ndarray, list]:
 def along(shape, axis: int, dtype):
     """An array of this shape that counts along an axis, from 0."""
     return jnp.broadcast_to(
-        jnp.arange(shape[axis], dtype=dtype)[(slice(None), *[None] * (len(shape) - axis - 1))],
-        shape,
+        jnp.arange(shape[axis], dtype=dtype)[(slice(None), *[None] * (len(shape) - axis - 1))], shape
     )
 
 
@@ -155,10 +150,7 @@ def places_in(mat) -> tuple:
     """
     lead = math.prod(batch_shape(mat)) != 1 or mat.n_batch
     batch = (
-        [
-            jnp.arange(n)[(slice(None), *[None] * (mat.n_batch - i))]
-            for i, n in enumerate(batch_shape(mat))
-        ]
+        [jnp.arange(n)[(slice(None), *[None] * (mat.n_batch - i))] for i, n in enumerate(batch_shape(mat))]
         if lead
         else []
     )

@@ -81,6 +81,4 @@ def product(mat: Matrix, dense, transpose: bool):
 
 def check_rank(name: str, x, ndim: int) -> None:
     if jnp.ndim(x) != ndim:
-        raise ValueError(
-            f"{name} takes {'a vector' if ndim == 1 else 'a matrix'}, got shape {jnp.shape(x)}."
-        )
+        raise ValueError(f"{name} takes {'a vector' if ndim == 1 else 'a matrix'}, got shape {jnp.shape(x)}.")

@@ -19,9 +19,7 @@ from gradix.experimental.sparse.csr import CSR, csr_fromdense, csr_matmat, csr_m
 # -- BCOO and BCSR ---------------------------------------------------------------------------------
 
 
-def _bcoo_fromdense(
-    mat, *, nse: int, n_batch: int = 0, n_dense: int = 0, index_dtype=np.int32
-) -> tuple:
+def _bcoo_fromdense(mat, *, nse: int, n_batch: int = 0, n_dense: int = 0, index_dtype=np.int32) -> tuple:
     made = bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
     return made.data, made.indices
 
@@ -34,26 +32,17 @@ def _bcoo_extract(indices, arr, *, assume_unique: bool = True):
     """The elements of an array at indices; those out of bounds are zero."""
     n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
     data = jnp.zeros((*indices.shape[:-1], *arr.shape[n_batch + n_sparse :]), arr.dtype)
-    return bcoo_extract(
-        BCOO((data, indices), shape=arr.shape), arr, assume_unique=assume_unique
-    ).data
+    return bcoo_extract(BCOO((data, indices), shape=arr.shape), arr, assume_unique=assume_unique).data
 
 
-def _bcoo_dot_general(
-    lhs_data, lhs_indices, rhs, *, dimension_numbers, preferred_element_type, lhs_spinfo
-):
+def _bcoo_dot_general(lhs_data, lhs_indices, rhs, *, dimension_numbers, preferred_element_type, lhs_spinfo):
     mat = BCOO((lhs_data, lhs_indices), **lhs_spinfo._asdict())
     return bcoo_dot_general(
-        mat,
-        rhs,
-        dimension_numbers=dimension_numbers,
-        preferred_element_type=preferred_element_type,
+        mat, rhs, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
     )
 
 
-def _bcsr_fromdense(
-    mat, *, nse: int, n_batch: int = 0, n_dense: int = 0, index_dtype=np.int32
-) -> tuple:
+def _bcsr_fromdense(mat, *, nse: int, n_batch: int = 0, n_dense: int = 0, index_dtype=np.int32) -> tuple:
     made = bcsr_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
     return made.data, made.indices, made.indptr
 

@@ -18,25 +18,15 @@ from gradix.experimental.sparse._bcoo_moving import (
     bcoo_squeeze,
     bcoo_transpose,
 )
-from gradix.experimental.sparse._bcoo_products import (
-    bcoo_dot_general,
-    bcoo_multiply_dense,
-    bcoo_multiply_sparse,
-)
+from gradix.experimental.sparse._bcoo_products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from gradix.experimental.sparse._bcoo_slicing import bcoo_dynamic_slice, bcoo_gather, bcoo_slice
-from gradix.experimental.sparse._bcoo_storage import (
-    bcoo_sum_duplicates,
-    bcoo_todense,
-    bcoo_update_layout,
-)
+from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_todense, bcoo_update_layout
 from gradix.experimental.sparse._layout import holding, in_bounds
 from gradix.numpy.promotion import raise_rank
 
 # Functions f with f(0) = 0 are applied to the specified elements only. Where they are not linear,
 # elements of equal indices must be added first.
-LINEAR = frozenset(
-    "neg real imag copy copy_p reduce_precision conj stop_gradient name optimization_barrier".split()
-)
+LINEAR = frozenset("neg real imag copy copy_p reduce_precision conj stop_gradient name optimization_barrier".split())
 _ZERO_AT_ZERO = frozenset(
     "abs asin asinh atan atanh bessel_i1e cbrt ceil convert_element_type erf erf_inv expm1 floor "
     "integer_pow log1p round sign sin sinh sqrt square tan tanh".split()
@@ -87,9 +77,7 @@ def _add(x, y, **params):
         return BCOO(tuple([jnp.concatenate(p, n_batch) for p in zip(*parts)]), shape=x.shape)
     mat, dense = (x, y) if isinstance(x, BCOO) else (y, x)
     if jnp.shape(dense) != mat.shape:
-        raise _full(
-            f"addition of a sparse array of shape {mat.shape} and a dense array of shape {jnp.shape(dense)}"
-        )
+        raise _full(f"addition of a sparse array of shape {mat.shape} and a dense array of shape {jnp.shape(dense)}")
     return bcoo_todense(mat) + dense
 
 
@@ -117,15 +105,8 @@ def _times(mat: BCOO, dense) -> BCOO:
     data = bcoo_multiply_dense(mat, dense)
     indices = mat.indices
     if data.shape[: mat.n_batch] != mat.data.shape[: mat.n_batch]:
-        indices = jnp.broadcast_to(
-            indices, (*data.shape[: mat.n_batch], *indices.shape[mat.n_batch :])
-        )
-    return BCOO(
-        (data, indices),
-        shape=shape,
-        indices_sorted=mat.indices_sorted,
-        unique_indices=mat.unique_indices,
-    )
+        indices = jnp.broadcast_to(indices, (*data.shape[: mat.n_batch], *indices.shape[mat.n_batch :]))
+    return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
 
 
 def _div(x, y, **params):
@@ -134,9 +115,7 @@ def _div(x, y, **params):
     y = jnp.asarray(y)
     if jnp.issubdtype(x.dtype, jnp.integer):
         whole = _times(x._with(data=jnp.ones_like(x.data)), y)
-        data = jnp.where(
-            whole.data == 0, 0, jnp.floor_divide(x.data, jnp.where(whole.data == 0, 1, whole.data))
-        )
+        data = jnp.where(whole.data == 0, 0, jnp.floor_divide(x.data, jnp.where(whole.data == 0, 1, whole.data)))
         return whole._with(data=data)
     return _times(x, 1 / y) if y.ndim else x._with(data=x.data / y)
 
@@ -153,8 +132,7 @@ def _reduce_sum(x, *, axes, **params):
 def _concatenate(*xs, dimension):
     if not all(isinstance(x, BCOO) for x in xs):
         raise NotImplementedError(
-            "concatenation of sparse and dense arrays. Convert all of them by sparse.todense or all "
-            "by BCOO.fromdense."
+            "concatenation of sparse and dense arrays. Convert all of them by sparse.todense or all by BCOO.fromdense."
         )
     return bcoo_concatenate(xs, dimension=dimension)
 
@@ -176,9 +154,7 @@ def _stack(*xs, axis, **params):
 
 
 def _dot_general(x, y, *, dimension_numbers, preferred_element_type=None, **params):
-    return bcoo_dot_general(
-        x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
-    )
+    return bcoo_dot_general(x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type)
 
 
 def _slice(x, *, start_indices, limit_indices, strides, **params):
@@ -202,29 +178,18 @@ def _pad(x, value, *, padding_config, **params):
     a, b = x.n_batch, x.n_batch + x.n_sparse
     if any(tuple(c) != (0, 0, 0) for i, c in enumerate(padding_config) if not a <= i < b):
         raise NotImplementedError(
-            "pad along batch or dense axes of a sparse array. Make them sparse axes by "
-            "bcoo_update_layout first."
+            "pad along batch or dense axes of a sparse array. Make them sparse axes by bcoo_update_layout first."
         )
-    shape = tuple(
-        [
-            n + low + high + inner * max(n - 1, 0)
-            for n, (low, high, inner) in zip(x.shape, padding_config)
-        ]
-    )
+    shape = tuple([n + low + high + inner * max(n - 1, 0) for n, (low, high, inner) in zip(x.shape, padding_config)])
     indices = holding(x.indices, shape)
     low, inner = [
-        raise_rank(jnp.array([c[k] for c in padding_config[a:b]], indices.dtype), indices.ndim)
-        for k in (0, 2)
+        raise_rank(jnp.array([c[k] for c in padding_config[a:b]], indices.dtype), indices.ndim) for k in (0, 2)
     ]
     moved = indices * (inner + 1) + low
     limit = raise_rank(jnp.array(shape[a:b], indices.dtype), indices.ndim)
     inside = in_bounds(x) & jnp.all((moved >= 0) & (moved < limit), -1)
     data = jnp.where(inside[(..., *[None] * x.n_dense)], x.data, 0)
-    return BCOO(
-        (data, jnp.where(inside[..., None], moved, limit)),
-        shape=shape,
-        unique_indices=x.unique_indices,
-    )
+    return BCOO((data, jnp.where(inside[..., None], moved, limit)), shape=shape, unique_indices=x.unique_indices)
 
 
 def _dynamic_slice(x, *starts, slice_sizes, **params):

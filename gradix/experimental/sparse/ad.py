@@ -28,9 +28,7 @@ def is_sparse(x: Any) -> bool:
     return isinstance(x, JAXSparse)
 
 
-def _by_data(
-    fun: Callable, argnums: tuple[int, ...], args: tuple
-) -> tuple[Callable, list, list, Any]:
+def _by_data(fun: Callable, argnums: tuple[int, ...], args: tuple) -> tuple[Callable, list, list, Any]:
     """`fun` as a function of the data of the chosen arguments.
 
     The other results are that data, the leaves of the chosen arguments, and their tree.
@@ -59,9 +57,7 @@ def _chosen(name: str, argnums, args) -> tuple[tuple[int, ...], bool]:
     single = not isinstance(argnums, Sequence)
     numbers = (argnums,) if single else tuple(argnums)
     if any(not -len(args) <= i < len(args) for i in numbers):
-        raise ValueError(
-            f"sparse.{name}: argnums={argnums} must be numbers of the {len(args)} positional arguments."
-        )
+        raise ValueError(f"sparse.{name}: argnums={argnums} must be numbers of the {len(args)} positional arguments.")
     return tuple([i % len(args) for i in numbers]), single
 
 
@@ -99,18 +95,14 @@ def value_and_grad(
     def of_value_and_grad(*args, **given):
         numbers, single = _chosen("value_and_grad", argnums, args)
         of_data, data, leaves, tree = _by_data(fun, numbers, args)
-        value, grads = autodiff.value_and_grad(of_data, has_aux=has_aux, **kwargs)(
-            data, *args, **given
-        )
+        value, grads = autodiff.value_and_grad(of_data, has_aux=has_aux, **kwargs)(data, *args, **given)
         out = tree_unflatten(tree, [_with_data(x, g) for x, g in zip(leaves, grads)])
         return value, out[0] if single else tuple(out)
 
     return of_value_and_grad
 
 
-def grad(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: Any = False, **kwargs: Any
-) -> Callable:
+def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: Any = False, **kwargs: Any) -> Callable:
     """A function that gives the gradient of `fun`, whose arguments may be sparse.
 
     The gradient with respect to a sparse array is a sparse array with the same indices. The
@@ -133,9 +125,7 @@ def grad(
     return of_grad
 
 
-def _jacobian(
-    which: Callable, name: str, fun: Callable, argnums, has_aux: bool, kwargs
-) -> Callable:
+def _jacobian(which: Callable, name: str, fun: Callable, argnums, has_aux: bool, kwargs) -> Callable:
     @functools.wraps(fun)
     def of_jacobian(*args, **given):
         numbers, single = _chosen(name, argnums, args)
@@ -149,9 +139,7 @@ def _jacobian(
 
         n = len(leaves)
         out = tree_map(
-            rebuilt,
-            found,
-            is_leaf=lambda x: isinstance(x, list) and len(x) == n and not any(map(_is_tree, x)),
+            rebuilt, found, is_leaf=lambda x: isinstance(x, list) and len(x) == n and not any(map(_is_tree, x))
         )
         return (out, aux) if has_aux else out
 
@@ -173,16 +161,11 @@ def _in_rows(x, jacobian):
     lead = jacobian.shape[: jacobian.ndim - x.data.ndim]
     parts = [jnp.broadcast_to(p, (*lead, *p.shape)) for p in x.tree_flatten()[0][1:]]
     return type(x)(
-        (jacobian, *parts),
-        shape=(*lead, *x.shape),
-        indices_sorted=x.indices_sorted,
-        unique_indices=x.unique_indices,
+        (jacobian, *parts), shape=(*lead, *x.shape), indices_sorted=x.indices_sorted, unique_indices=x.unique_indices
     )
 
 
-def jacfwd(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
-) -> Callable:
+def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
     """A function that gives the Jacobian of `fun` by forward mode; arguments may be sparse.
 
     The Jacobian with respect to a sparse array is a sparse array, whose batch axes are the axes of
@@ -207,9 +190,7 @@ def jacfwd(
     return _jacobian(jacobians.jacfwd, "jacfwd", fun, argnums, has_aux, kwargs)
 
 
-def jacrev(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
-) -> Callable:
+def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
     """A function that gives the Jacobian of `fun` by reverse mode; arguments as for `jacfwd`.
 
     Example:

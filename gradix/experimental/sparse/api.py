@@ -118,18 +118,8 @@ todense_p = _Todense()
 
 def _format(name: str):
     if name not in _FORMATS:
-        raise KeyError(
-            f"sparse_format must be one of {', '.join(map(repr, _FORMATS))}; got {name!r}."
-        )
+        raise KeyError(f"sparse_format must be one of {', '.join(map(repr, _FORMATS))}; got {name!r}.")
     return _FORMATS[name]
 
 
-__dir__ = _own_names(
-    __name__,
-    "BCOO",
-    "BCSR",
-    "COO",
-    "CSC",
-    "CSR",
-    "JAXSparse",
-)
+__dir__ = _own_names(__name__, "BCOO", "BCSR", "COO", "CSC", "CSR", "JAXSparse")

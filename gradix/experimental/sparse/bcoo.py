@@ -3,9 +3,7 @@
 from gradix._base.lazy import lazy_module as _lazy_module
 from gradix._base.listing import listing as _listing
 from gradix.experimental.sparse._bcoo_array import BCOO as BCOO
-from gradix.experimental.sparse._bcoo_convolution import (
-    bcoo_conv_general_dilated as bcoo_conv_general_dilated,
-)
+from gradix.experimental.sparse._bcoo_convolution import bcoo_conv_general_dilated as bcoo_conv_general_dilated
 from gradix.experimental.sparse._bcoo_moving import (
     bcoo_broadcast_in_dim as bcoo_broadcast_in_dim,
     bcoo_concatenate as bcoo_concatenate,

@@ -63,14 +63,7 @@ class BCSR(JAXSparse):
         Array([2., 5.], dtype=float32)
     """
 
-    def __init__(
-        self,
-        args,
-        *,
-        shape: Sequence[int],
-        indices_sorted: bool = False,
-        unique_indices: bool = False,
-    ):
+    def __init__(self, args, *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False):
         self.data, self.indices, self.indptr = as_arrays(args)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         super().__init__(args, shape=shape)
@@ -92,9 +85,7 @@ class BCSR(JAXSparse):
             new = total - len(shape)
             self.shape = shape[-new:] if new <= 0 else (*self.data.shape[:new], *shape)
 
-    _info = property(
-        lambda self: SparseInfo(tuple(self.shape), self.indices_sorted, self.unique_indices)
-    )
+    _info = property(lambda self: SparseInfo(tuple(self.shape), self.indices_sorted, self.unique_indices))
     nse = property(lambda self: self.indices.shape[-1])
     n_batch = property(lambda self: self.indices.ndim - 1)
     n_sparse = property(lambda self: 2)
@@ -105,9 +96,7 @@ class BCSR(JAXSparse):
     @classmethod
     def fromdense(cls, mat, *, nse=None, index_dtype=np.int32, n_dense=0, n_batch=0) -> BCSR:
         """The nonzero elements of an ordinary array; see `bcsr_fromdense`."""
-        return bcsr_fromdense(
-            mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
-        )
+        return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
@@ -124,15 +113,9 @@ class BCSR(JAXSparse):
         rows = jnp.where(valid, rows, count)
 
         def starts(rows):
-            return jnp.searchsorted(rows, jnp.arange(count + 1, dtype=rows.dtype)).astype(
-                rows.dtype
-            )
+            return jnp.searchsorted(rows, jnp.arange(count + 1, dtype=rows.dtype)).astype(rows.dtype)
 
-        indptr = (
-            vmap(starts)(rows.reshape(math.prod(lead), -1)).reshape(*lead, count + 1)
-            if lead
-            else starts(rows)
-        )
+        indptr = vmap(starts)(rows.reshape(math.prod(lead), -1)).reshape(*lead, count + 1) if lead else starts(rows)
         whole = arr.data.shape[: arr.n_batch]
         if whole != lead:
             arr = BCOO(whole_parts(arr), shape=arr.shape, unique_indices=arr.unique_indices)
@@ -152,21 +135,12 @@ class BCSR(JAXSparse):
                 f"BCSR.from_scipy_sparse: n_dense and n_batch must be 0, got {n_dense} and {n_batch}."
             )
         mat = mat.tocsr()
-        indices, indptr = [
-            x if index_dtype is None else x.astype(index_dtype) for x in (mat.indices, mat.indptr)
-        ]
+        indices, indptr = [x if index_dtype is None else x.astype(index_dtype) for x in (mat.indices, mat.indptr)]
         return cls((mat.data, indices, indptr), shape=mat.shape)
 
     @classmethod
     def _empty(
-        cls,
-        shape,
-        *,
-        dtype=None,
-        index_dtype="int32",
-        n_dense: int = 0,
-        n_batch: int = 0,
-        nse: int = 0,
+        cls, shape, *, dtype=None, index_dtype="int32", n_dense: int = 0, n_batch: int = 0, nse: int = 0
     ) -> BCSR:
         shape = tuple(shape)
         if len(shape) - n_dense - n_batch != 2 or min(n_dense, n_batch, nse) < 0:
@@ -282,9 +256,7 @@ def _check(mat: BCSR) -> None:
         problem = f"data holds {data.shape[n]} elements and the indices {indices.shape[n]}"
     elif indptr.ndim != n + 1 or indptr.shape[-1] != shape[n] + 1:
         problem = f"indptr must have an element more than there are rows, {shape[n]}"
-    elif data.shape[n + 1 :] != tuple(shape[n + 2 :]) or any(
-        a not in (1, m) for a, m in zip(data.shape[:n], shape)
-    ):
+    elif data.shape[n + 1 :] != tuple(shape[n + 2 :]) or any(a not in (1, m) for a, m in zip(data.shape[:n], shape)):
         problem = "the batch and dense axes of data must be those of the array"
     if problem:
         raise ValueError(
@@ -308,12 +280,7 @@ def _rows(mat: BCSR):
 
 
 def bcsr_fromdense(
-    mat: Any,
-    *,
-    nse: int | None = None,
-    n_batch: int = 0,
-    n_dense: int = 0,
-    index_dtype: DTypeLike = jnp.int32,
+    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = jnp.int32
 ) -> BCSR:
     """The nonzero elements of an array as a BCSR array; arguments as for `bcoo_fromdense`.
 
@@ -332,9 +299,7 @@ def bcsr_fromdense(
             f"bcsr_fromdense: there must be two sparse axes; an array of shape {mat.shape} has "
             f"{mat.ndim - n_batch - n_dense} with {n_batch=} and {n_dense=}."
         )
-    return BCSR.from_bcoo(
-        bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
-    )
+    return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
 
 
 def bcsr_todense(mat: BCSR) -> Array:
@@ -410,9 +375,7 @@ def bcsr_dot_general(
     if lhs.ndim == 2 and numbers == (((1,), (0,)), ((), ())):
         out = _product(lhs, rhs)
     else:
-        out = _with_dense(
-            lhs.to_bcoo(), rhs, numbers, ordered and numbers[0][0] == (lhs.n_batch + 1,)
-        )
+        out = _with_dense(lhs.to_bcoo(), rhs, numbers, ordered and numbers[0][0] == (lhs.n_batch + 1,))
     return out if preferred_element_type is None else out.astype(preferred_element_type)
 
 
@@ -429,9 +392,7 @@ def _product(mat: BCSR, dense):
     data = jnp.where(inside, mat.data, 0).astype(dtype)
     columns = jnp.clip(mat.indices, 0, width - 1)
     rows = jnp.clip(_rows(mat), 0, height - 1)
-    return sparse_product(
-        data, rows, columns, flat.astype(dtype), height, ordered=True, starts=starts
-    ).reshape(shape)
+    return sparse_product(data, rows, columns, flat.astype(dtype), height, ordered=True, starts=starts).reshape(shape)
 
 
 def bcsr_broadcast_in_dim(
@@ -446,9 +407,7 @@ def bcsr_broadcast_in_dim(
         >>> sparse.bcsr_broadcast_in_dim(x, shape=(3, 2, 2), broadcast_dimensions=(1, 2)).shape
         (3, 2, 2)
     """
-    return BCSR.from_bcoo(
-        bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
-    )
+    return BCSR.from_bcoo(bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions))
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
@@ -498,7 +457,4 @@ def __getattr__(name: str):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__dir__ = _own_names(
-    __name__,
-    "BCSR",
-)
+__dir__ = _own_names(__name__, "BCSR")

@@ -70,31 +70,19 @@ class COO(Matrix):
     def _empty(cls, shape, *, dtype=None, index_dtype="int32") -> COO:
         _check_matrix("empty", shape)
         none = jnp.zeros(0, index_dtype)
-        return cls(
-            (jnp.zeros(0, dtype), none, none),
-            shape=tuple(shape),
-            rows_sorted=True,
-            cols_sorted=True,
-        )
+        return cls((jnp.zeros(0, dtype), none, none), shape=tuple(shape), rows_sorted=True, cols_sorted=True)
 
     @classmethod
     def _eye(cls, N, M, k, *, dtype=None, index_dtype="int32") -> COO:
         made = BCOO._eye(N, M, k, dtype=dtype, index_dtype=index_dtype)
         return cls(
-            (made.data, made.indices[:, 0], made.indices[:, 1]),
-            shape=(N, M),
-            rows_sorted=True,
-            cols_sorted=True,
+            (made.data, made.indices[:, 0], made.indices[:, 1]), shape=(N, M), rows_sorted=True, cols_sorted=True
         )
 
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         # Products ask for sorted rows only, so the order of columns does not matter here.
-        return BCOO(
-            (self.data, jnp.stack([self.row, self.col], 1)),
-            shape=self.shape,
-            indices_sorted=self._rows_sorted,
-        )
+        return BCOO((self.data, jnp.stack([self.row, self.col], 1)), shape=self.shape, indices_sorted=self._rows_sorted)
 
     def _sort_indices(self) -> COO:
         """The same matrix with its elements sorted by rows, and by columns within a row."""
@@ -115,9 +103,7 @@ class COO(Matrix):
 
 def _check_matrix(name: str, shape) -> None:
     if len(tuple(shape)) != 2:
-        raise ValueError(
-            f"sparse.{name}: shape must have two axes for a COO matrix, got shape={tuple(shape)}."
-        )
+        raise ValueError(f"sparse.{name}: shape must have two axes for a COO matrix, got shape={tuple(shape)}.")
 
 
 def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = jnp.int32) -> COO:
@@ -135,9 +121,7 @@ def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = 
     """
     check_rank("coo_fromdense", mat, 2)
     made = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
-    return COO(
-        (made.data, made.indices[:, 0], made.indices[:, 1]), shape=made.shape, rows_sorted=True
-    )
+    return COO((made.data, made.indices[:, 0], made.indices[:, 1]), shape=made.shape, rows_sorted=True)
 
 
 def coo_todense(mat: COO) -> Array:
@@ -182,7 +166,4 @@ def __getattr__(name: str):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__dir__ = _own_names(
-    __name__,
-    "COO",
-)
+__dir__ = _own_names(__name__, "COO")

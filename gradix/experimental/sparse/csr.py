@@ -43,8 +43,7 @@ class _Compressed(Matrix):
     def _empty(cls, shape, *, dtype=None, index_dtype="int32"):
         if len(tuple(shape)) != 2:
             raise ValueError(
-                f"sparse.empty: shape must have two axes for a {cls.__name__} matrix, got "
-                f"shape={tuple(shape)}."
+                f"sparse.empty: shape must have two axes for a {cls.__name__} matrix, got shape={tuple(shape)}."
             )
         return cls.fromdense(jnp.zeros(shape, dtype), nse=0, index_dtype=index_dtype)
 
@@ -199,8 +198,4 @@ def __getattr__(name: str):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__dir__ = _own_names(
-    __name__,
-    "CSC",
-    "CSR",
-)
+__dir__ = _own_names(__name__, "CSC", "CSR")

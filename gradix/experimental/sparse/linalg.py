@@ -26,9 +26,7 @@ _matrices = _lazy_module("scipy.sparse")
 # -- systems of equations --------------------------------------------------------------------------
 
 
-def spsolve(
-    data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-06, reorder: Any = 1
-) -> Array:
+def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-06, reorder: Any = 1) -> Array:
     """The solution x of `A x = b`, for a matrix by compressed rows; SuperLU factors it on the host.
 
     Args:
@@ -54,12 +52,7 @@ def spsolve(
         Array([1., 2.], dtype=float32)
     """
     data, indices, indptr, b = map(jnp.asarray, (data, indices, indptr, b))
-    if (
-        data.ndim != 1
-        or indices.shape != data.shape
-        or b.ndim != 1
-        or indptr.shape != (b.shape[0] + 1,)
-    ):
+    if data.ndim != 1 or indices.shape != data.shape or b.ndim != 1 or indptr.shape != (b.shape[0] + 1,):
         raise ValueError(
             "spsolve: data and indices must be vectors of the same length, b of shape (n,) and indptr of "
             f"shape (n + 1,); got shapes {data.shape}, {indices.shape}, {b.shape} and {indptr.shape}."
@@ -153,8 +146,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> Any:
     X = jnp.asarray(X)
     if X.ndim != 2 or X.dtype not in (np.dtype("float32"), np.dtype("float64")):
         raise ValueError(
-            f"lobpcg_standard: X must be a matrix of float32 or float64, got {X.dtype} of shape "
-            f"{X.shape}."
+            f"lobpcg_standard: X must be a matrix of float32 or float64, got {X.dtype} of shape {X.shape}."
         )
     n, k = X.shape
     if k == 0 or 5 * k >= n:
@@ -165,10 +157,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> Any:
     is_function = callable(A) and not isinstance(A, _JAXSparse)
     multiply = A if is_function else _times(A, n)
     if jnp.shape(multiply(X)) != X.shape:
-        raise ValueError(
-            f"lobpcg_standard: A(X) must be of the shape of X, {X.shape}; got "
-            f"{jnp.shape(multiply(X))}."
-        )
+        raise ValueError(f"lobpcg_standard: A(X) must be of the shape of X, {X.shape}; got {jnp.shape(multiply(X))}.")
     eps = float(jnp.finfo(X.dtype).eps)
     return _search(multiply, X, m, eps if tol is None else tol)
 
@@ -176,9 +165,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> Any:
 def _times(A, n: int) -> Callable:
     A = A if isinstance(A, _JAXSparse) else jnp.asarray(A)
     if A.shape != (n, n):
-        raise ValueError(
-            f"lobpcg_standard: A must be of shape {(n, n)}, since X has {n} rows; got {A.shape}."
-        )
+        raise ValueError(f"lobpcg_standard: A must be of shape {(n, n)}, since X has {n} rows; got {A.shape}.")
     return lambda x: A @ x
 
 

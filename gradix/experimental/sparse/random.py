@@ -58,14 +58,8 @@ def random_bcoo(
             f"the number of axes of {shape=}."
         )
     if nse < 0 or isinstance(nse, float) and nse >= 1 and nse != int(nse):
-        raise ValueError(
-            f"random_bcoo: nse must be a number of elements, or a fraction between 0 and 1; got {nse}."
-        )
-    lead, sizes, dense = (
-        shape[:n_batch],
-        shape[n_batch : n_batch + n_sparse],
-        shape[n_batch + n_sparse :],
-    )
+        raise ValueError(f"random_bcoo: nse must be a number of elements, or a fraction between 0 and 1; got {nse}.")
+    lead, sizes, dense = (shape[:n_batch], shape[n_batch : n_batch + n_sparse], shape[n_batch + n_sparse :])
     total = math.prod(sizes)
     count = math.ceil(nse * total) if 0 < nse < 1 else int(nse)
     if unique_indices and count > total:
@@ -77,18 +71,10 @@ def random_bcoo(
     indices_dtype = jnp.dtype("int32" if indices_dtype is None else indices_dtype)
 
     def places(key):
-        drawn = (
-            _random.choice(key, total, (count,), replace=not unique_indices)
-            if total
-            else jnp.zeros(count, "int32")
-        )
+        drawn = _random.choice(key, total, (count,), replace=not unique_indices) if total else jnp.zeros(count, "int32")
         drawn = jnp.sort(drawn) if sorted_indices else drawn
         parts = taken_apart(drawn, sizes)
-        return (
-            jnp.stack(parts, -1).astype(indices_dtype)
-            if parts
-            else jnp.zeros((count, 0), indices_dtype)
-        )
+        return jnp.stack(parts, -1).astype(indices_dtype) if parts else jnp.zeros((count, 0), indices_dtype)
 
     if lead:
         keys = _random.split(of_places, math.prod(lead))
@@ -98,12 +84,7 @@ def random_bcoo(
     is_too_wide = jnp.dtype(dtype) == "float64" and jnp.ones(()).dtype == "float32"
     drawn_dtype = jnp.zeros((), jnp.float32).dtype if is_too_wide else dtype
     data = generator(of_data, (*lead, count, *dense), dtype=drawn_dtype, **kwds)
-    return BCOO(
-        (jnp.asarray(data), indices),
-        shape=shape,
-        indices_sorted=sorted_indices,
-        unique_indices=unique_indices,
-    )
+    return BCOO((jnp.asarray(data), indices), shape=shape, indices_sorted=sorted_indices, unique_indices=unique_indices)
 
 
 __dir__ = _own_names(__name__)

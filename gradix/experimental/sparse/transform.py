@@ -91,9 +91,7 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
 
         _tracing.depth += 1
         try:
-            closed = make_jaxpr(flat)(
-                *[ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves]
-            )
+            closed = make_jaxpr(flat)(*[ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves])
         finally:
             _tracing.depth -= 1
         given = [x if _is_sparse(x) else jnp.asarray(x) for x in leaves]
@@ -148,9 +146,7 @@ def _apply(eqn, values) -> list:
     ):
         return _listed(rule(alone, **params), prim)
     was_csr = all(isinstance(v, BCSR) for v in values if _is_sparse(v))
-    values = [
-        v.to_bcoo() if isinstance(v, BCSR) else _as_bcoo(v) if _is_sparse(v) else v for v in values
-    ]
+    values = [v.to_bcoo() if isinstance(v, BCSR) else _as_bcoo(v) if _is_sparse(v) else v for v in values]
     rule = RULES.get(name) or zero_preserving(prim)
     if rule is None:
         raise NotImplementedError(
@@ -236,12 +232,7 @@ def _scan(values, params):
         return outs[:m], outs[m:]
 
     carry, ys = lax.scan(
-        body,
-        tuple(init),
-        tuple(xs),
-        length=params["length"],
-        reverse=params["reverse"],
-        unroll=params["unroll"],
+        body, tuple(init), tuple(xs), length=params["length"], reverse=params["reverse"], unroll=params["unroll"]
     )
     return [*carry, *ys]
 

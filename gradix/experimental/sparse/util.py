@@ -49,9 +49,4 @@ def __getattr__(name: str):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__dir__ = _own_names(
-    __name__,
-    "CuSparseEfficiencyWarning",
-    "SparseEfficiencyError",
-    "SparseEfficiencyWarning",
-)
+__dir__ = _own_names(__name__, "CuSparseEfficiencyWarning", "SparseEfficiencyError", "SparseEfficiencyWarning")

@@ -5,10 +5,7 @@ from gradix._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     JaxprTypeError as JaxprTypeError,
 )
-from gradix._control.library_calls import (
-    LibraryCall as CallPrimitive,
-    call_impl as call_impl,
-)
+from gradix._control.library_calls import LibraryCall as CallPrimitive, call_impl as call_impl
 from gradix._core.aval import AbstractToken as AbstractToken
 from gradix._core.checks import (
     am_i_under_a_jit as unsafe_am_i_under_a_jit_DO_NOT_USE,
@@ -28,10 +25,7 @@ from gradix._core.current_trace import (
     set_current_trace as set_current_trace,
     take_current_trace as take_current_trace,
 )
-from gradix._core.effects import (
-    Effect as Effect,
-    no_effects as no_effects,
-)
+from gradix._core.effects import Effect as Effect, no_effects as no_effects
 from gradix._core.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
     DebugInfo as DebugInfo,
@@ -45,10 +39,7 @@ from gradix._core.jaxpr import (
     subjaxprs as subjaxprs,
 )
 from gradix._core.user_primitive import Primitive as Primitive
-from gradix._transforms.batch import (
-    mapped_aval as mapped_aval,
-    unmapped_aval as unmapped_aval,
-)
+from gradix._transforms.batch import mapped_aval as mapped_aval, unmapped_aval as unmapped_aval
 from gradix._transforms.staging import jaxpr_as_fun as jaxpr_as_fun
 from gradix.extend.core import primitives as primitives
 

@@ -1,11 +1,7 @@
 """MLIR's Python bindings from jaxlib, for lowering rules that build operations."""
 
 from gradix._runtime.xla_mlir import bindings as _bindings
-from gradix.extend.mlir import (
-    dialects as dialects,
-    ir as ir,
-    passmanager as passmanager,
-)
+from gradix.extend.mlir import dialects as dialects, ir as ir, passmanager as passmanager
 
 _FUNCTIONS = (
     "deserialize_portable_artifact",

@@ -40,8 +40,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     x, codes = promote_dtypes_inexact("vq", obs, code_book)
     if x.aval.ndim != codes.aval.ndim:
         raise ValueError(
-            f"Observation and code_book should have the same rank, got shapes {x.aval.shape} and "
-            f"{codes.aval.shape}."
+            f"Observation and code_book should have the same rank, got shapes {x.aval.shape} and {codes.aval.shape}."
         )
     if x.aval.ndim not in (1, 2):
         raise ValueError(

@@ -13,12 +13,7 @@ from gradix.scipy.linalg.factorizations import (
     schur as schur,
     svd as svd,
 )
-from gradix.scipy.linalg.functions import (
-    expm as expm,
-    expm_frechet as expm_frechet,
-    funm as funm,
-    sqrtm as sqrtm,
-)
+from gradix.scipy.linalg.functions import expm as expm, expm_frechet as expm_frechet, funm as funm, sqrtm as sqrtm
 from gradix.scipy.linalg.numbered import (
     dft as dft,
     hadamard as hadamard,

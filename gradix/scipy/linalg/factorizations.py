@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
 
-def cholesky(
-    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Array:
+def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The triangular factor of Hermitian positive definite matrices: `a = Uᴴ U`, or `a = L Lᴴ`.
 
     Args:
@@ -145,9 +143,7 @@ def eigh(
 # -- LU --------------------------------------------------------------------------------------------
 
 
-def lu_factor(
-    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
-) -> tuple[Array, Array]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """The LU factorization with partial pivoting, for `lu_solve`.
 
     Args:
@@ -201,11 +197,7 @@ def lu(
         return jnp.take_along_axis(lower, jnp.argsort(order, axis=-1)[..., None], axis=-2), upper
     rows = lax.broadcasted_iota(order.aval.dtype, (*order.aval.shape, m), order.aval.ndim - 1)
     real = dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype
-    return (
-        convert(lax.eq(rows, broadcast_to(order[..., None, :], rows.aval.shape)), real),
-        lower,
-        upper,
-    )
+    return (convert(lax.eq(rows, broadcast_to(order[..., None, :], rows.aval.shape)), real), lower, upper)
 
 
 # -- QR --------------------------------------------------------------------------------------------
@@ -286,28 +278,21 @@ def qr_multiply(
     a, c = matrices("qr_multiply", a), matrices("qr_multiply", c)
     if a.aval.ndim < 2 or not c.aval.ndim:
         raise ValueError(
-            f"qr_multiply: a must be matrices and c a vector or matrices, got shapes {a.aval.shape} and "
-            f"{c.aval.shape}."
+            f"qr_multiply: a must be matrices and c a vector or matrices, got shapes {a.aval.shape} and {c.aval.shape}."
         )
     m, n = a.aval.shape[-2:]
     vector = c.aval.ndim == 1
     c = c if not vector else c[:, None] if mode == "left" else c[None, :]
     want, have = (min(m, n), c.aval.shape[-2]) if mode == "left" else (m, c.aval.shape[-1])
     if want != have:
-        product, sides = (
-            ("Q @ c", ("columns", "rows")) if mode == "left" else ("c @ Q", ("rows", "columns"))
-        )
+        product, sides = ("Q @ c", ("columns", "rows")) if mode == "left" else ("c @ Q", ("rows", "columns"))
         raise ValueError(
             f"Array shapes are not compatible for {product} operation: a has shape {a.aval.shape} so Q "
             f"has {want} {sides[0]}, but c has {have} {sides[1]} (expected {want})."
         )
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
     q = lax.conj(q) if conjugate and q.aval.dtype in COMPLEX else q
-    out = (
-        jnp.matmul(q, c, precision="highest")
-        if mode == "left"
-        else jnp.matmul(c, q, precision="highest")
-    )
+    out = jnp.matmul(q, c, precision="highest") if mode == "left" else jnp.matmul(c, q, precision="highest")
     return (jnp.ravel(out) if vector and out.aval.ndim == 2 else out, *rest)
 
 
@@ -337,9 +322,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
                [-1.,  0.]], dtype=float32)
     """
     if output not in ("real", "complex"):
-        raise ValueError(
-            f"Expected 'output' to be either 'real' or 'complex', got output={output!r}."
-        )
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
     x = as_operand("schur", a)
     if output == "complex" and x.aval.dtype in dtypes.INEXACT:
         x = convert(x, dtypes.to_complex_dtype(x.aval.dtype))
@@ -399,22 +382,14 @@ def _rotated(m, t, z, eps: float):
     small = (abs(c) <= eps * (abs(a) + abs(d))) | (r == 0)
     r = jnp.where(small, 1, r).astype(t.aval.dtype)
     cos, sin = jnp.where(small, 1, mu / r), jnp.where(small, 0, c / r)
-    turn = jnp.stack([jnp.stack([lax.conj(cos), sin], -1), jnp.stack([-sin, cos], -1)], -2).astype(
-        t.aval.dtype
-    )
+    turn = jnp.stack([jnp.stack([lax.conj(cos), sin], -1), jnp.stack([-sin, cos], -1)], -2).astype(t.aval.dtype)
     back = jnp.conj(turn.mT)
     rows = lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 2)
-    rows = jnp.where(
-        lax.broadcast_in_dim(places >= m - 1, rows.aval.shape, (rank - 1,)),
-        matmul(turn, rows),
-        rows,
-    )
+    rows = jnp.where(lax.broadcast_in_dim(places >= m - 1, rows.aval.shape, (rank - 1,)), matmul(turn, rows), rows)
     t = lax.dynamic_update_slice_in_dim(t, rows, m - 1, axis=rank - 2)
     columns = lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 1)
     columns = jnp.where(
-        lax.broadcast_in_dim(places <= m, columns.aval.shape, (rank - 2,)),
-        matmul(columns, back),
-        columns,
+        lax.broadcast_in_dim(places <= m, columns.aval.shape, (rank - 2,)), matmul(columns, back), columns
     )
     t = lax.dynamic_update_slice_in_dim(t, columns, m - 1, axis=rank - 1)
     zeros = jnp.zeros((*t.aval.shape[:-2], 1, 1), t.aval.dtype)
@@ -423,9 +398,7 @@ def _rotated(m, t, z, eps: float):
     return t, lax.dynamic_update_slice_in_dim(z, turned, m - 1, axis=rank - 1)
 
 
-def hessenberg(
-    a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The Hessenberg form H of `a = Q H Qᴴ`, which is zero below the first subdiagonal.
 
     Args:
@@ -452,7 +425,5 @@ def hessenberg(
     if n < 2:
         return h, broadcast_to(jnp.eye(n, dtype=x.aval.dtype), x.aval.shape)
     inner = lax.linalg.householder_product(reduced[..., 1:, : n - 1], taus)
-    q = lax.pad(
-        inner, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * (x.aval.ndim - 2), (1, 0, 0), (1, 0, 0)]
-    )
+    q = lax.pad(inner, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * (x.aval.ndim - 2), (1, 0, 0), (1, 0, 0)])
     return h, q.at[..., 0, 0].set(1)

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 # For each dtype, the norm up to which a Padé approximant is as accurate as the dtype, and its
 # coefficients: N. Higham, "The scaling and squaring method ... revisited" (2005), table 2.3.
 _PADE = {
-    np.dtype("float32"): (
-        3.925724783138660,
-        (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0),
-    ),
+    np.dtype("float32"): (3.925724783138660, (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)),
     np.dtype("float64"): (
         5.371920351148152,
         (
@@ -86,8 +83,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     real = dtypes.real_dtype(dtype) if dtype in COMPLEX else dtype
     if real not in _PADE:
         raise TypeError(
-            f"A.dtype={dtypes.dtype_name(dtype)} is not supported by expm. Convert it with "
-            ".astype('float32')."
+            f"A.dtype={dtypes.dtype_name(dtype)} is not supported by expm. Convert it with .astype('float32')."
         )
     if not a.aval.size:
         return a
@@ -132,9 +128,7 @@ def _squared(x, count):
     return lax.fori_loop(np.int32(0), jnp.max(count), turn, x)
 
 
-def expm_frechet(
-    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
-) -> Any:
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of the matrix exponential at `A` in the direction `E`.
 
     Args:
@@ -159,9 +153,7 @@ def expm_frechet(
     if a.aval.ndim < 2 or a.aval.shape[-1] != a.aval.shape[-2]:
         raise ValueError(f"expected A to be a (batched) square matrix, got A.shape={a.aval.shape}.")
     if a.aval.shape != e.aval.shape:
-        raise ValueError(
-            f"expected A and E to be the same shape, got A.shape={a.aval.shape} E.shape={e.aval.shape}."
-        )
+        raise ValueError(f"expected A and E to be the same shape, got A.shape={a.aval.shape} E.shape={e.aval.shape}.")
     value, change = jvp(expm, (a,), (e,))
     return (value, change) if compute_expm else change
 
@@ -226,9 +218,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
                [0., 3.]], dtype=float32)
     """
     if blocksize > 1:
-        raise NotImplementedError(
-            f"sqrtm: only blocksize=1 is implemented, got {blocksize}. Leave it out."
-        )
+        raise NotImplementedError(f"sqrtm: only blocksize=1 is implemented, got {blocksize}. Leave it out.")
     a = square("sqrtm", A)
     a = convert(a, dtypes.to_complex_dtype(a.aval.dtype))
     if not a.aval.size:

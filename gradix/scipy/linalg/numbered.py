@@ -192,9 +192,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
         raise ValueError(f"n must be a positive power of 2; got {n}.")
     dtype = dtypes.requested_dtype(dtype, "hadamard")
     if dtype == np.dtype(bool):
-        raise TypeError(
-            "hadamard does not accept dtype bool, which has no -1. Use an integer or floating dtype."
-        )
+        raise TypeError("hadamard does not accept dtype bool, which has no -1. Use an integer or floating dtype.")
     i, j = _places(n)
     # An element is -1 if i & j has an odd number of ones.
     return convert(1 - 2 * (lax.population_count(i & j) & 1), dtype)
@@ -250,9 +248,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
     dtype = dtypes.requested_dtype(complex if dtype is None else dtype, "dft")
     if dtype not in COMPLEX:
-        raise ValueError(
-            f"dtype must be a complex floating-point type; got {dtypes.dtype_name(dtype)}."
-        )
+        raise ValueError(f"dtype must be a complex floating-point type; got {dtypes.dtype_name(dtype)}.")
     if is_symbolic_dim(n):
         i = lax.broadcasted_iota(_INT32, (n, n), 0) * lax.broadcasted_iota(_INT32, (n, n), 1) % n
         size = {None: 1.0, "sqrtn": jnp.sqrt(jnp.asarray(n, float)), "n": n}[scale]

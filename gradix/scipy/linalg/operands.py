@@ -25,8 +25,7 @@ def square(name: str, a):
     shape = x.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ValueError(
-            f"The input to {name} must be a square matrix, or a stack of them in the last two axes; got "
-            f"shape {shape}."
+            f"The input to {name} must be a square matrix, or a stack of them in the last two axes; got shape {shape}."
         )
     return x
 
@@ -42,15 +41,11 @@ def solved(name: str, solve, a, b):
     """
     shape, given = a.aval.shape, b.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ValueError(
-            f"{name}: a must be square matrices of shape (..., n, n), got shape {shape}."
-        )
+        raise ValueError(f"{name}: a must be square matrices of shape (..., n, n), got shape {shape}.")
     vectors = len(given) == 1 or (len(given) == len(shape) - 1 and given[-1] == shape[-1])
     rows = given[-1:] if vectors else given[-2:-1]
     if rows != shape[-1:]:
-        raise ValueError(
-            f"{name}: for matrices of shape {shape}, b must have {shape[-1]} rows; got shape {given}."
-        )
+        raise ValueError(f"{name}: for matrices of shape {shape}, b must have {shape[-1]} rows; got shape {given}.")
     x = _stacked(name, solve, a, b[..., None] if vectors else b)
     return x[..., 0] if vectors else x
 
@@ -61,9 +56,7 @@ def _stacked(name: str, solve, a, b):
         rank, shape = b.aval.ndim, b.aval.shape
         wide = lax.transpose(b, (rank - 2, *range(rank - 2), rank - 1))
         found = solve(a, lax.reshape(wide, (shape[-2], prod(shape[:-2]) * shape[-1])))
-        return lax.transpose(
-            lax.reshape(found, wide.aval.shape), (*range(1, rank - 1), 0, rank - 1)
-        )
+        return lax.transpose(lax.reshape(found, wide.aval.shape), (*range(1, rank - 1), 0, rank - 1))
     try:
         lead = lax.broadcast_shapes(a.aval.shape[:-2], b.aval.shape[:-2])
     except ValueError:
@@ -71,6 +64,4 @@ def _stacked(name: str, solve, a, b):
             f"{name}: the stacks of shapes {a.aval.shape} and {b.aval.shape} do not broadcast. The axes "
             "before the last two must agree or have size 1."
         ) from None
-    return solve(
-        broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:]))
-    )
+    return solve(broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:])))

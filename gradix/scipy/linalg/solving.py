@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 
 def _both(name: str, a, b) -> list:
-    return promote_dtypes_inexact(
-        name, *[jnp.asarray(x) if isinstance(x, (list, tuple)) else x for x in (a, b)]
-    )
+    return promote_dtypes_inexact(name, *[jnp.asarray(x) if isinstance(x, (list, tuple)) else x for x in (a, b)])
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -109,10 +107,7 @@ def solve_triangular(
 
 
 def cho_solve(
-    c_and_lower: tuple[ArrayLike, bool],
-    b: ArrayLike,
-    overwrite_b: bool = False,
-    check_finite: bool = True,
+    c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
     """The solution x of `a @ x = b`, by the Cholesky factor of `a`.
 
@@ -131,11 +126,7 @@ def cho_solve(
         Array([1., 2.], dtype=float32)
     """
     factor, lower = c_and_lower
-    return solved(
-        "cho_solve",
-        lambda c, b: _cholesky_solution(c, b, bool(lower)),
-        *_both("cho_solve", factor, b),
-    )
+    return solved("cho_solve", lambda c, b: _cholesky_solution(c, b, bool(lower)), *_both("cho_solve", factor, b))
 
 
 def _cholesky_solution(c, b, lower: bool):
@@ -179,9 +170,7 @@ def lu_solve(
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}.")
     factors, pivots = lu_and_piv
     factors, b = _both("lu_solve", factors, b)
-    order = lax.linalg.lu_pivots_to_permutation(
-        convert(jnp.asarray(pivots), np.dtype("int32")), factors.aval.shape[-1]
-    )
+    order = lax.linalg.lu_pivots_to_permutation(convert(jnp.asarray(pivots), np.dtype("int32")), factors.aval.shape[-1])
 
     def solution(factors, b):
         lead = factors.aval.shape[:-2]
@@ -229,9 +218,7 @@ def solve(
         Array([1. , 0.5], dtype=float32)
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(
-            f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}."
-        )
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}.")
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = _both("solve", a, b)
@@ -241,20 +228,14 @@ def solve(
     lead = a.aval.ndim - 2
 
     def solution(a, b):
-        c = (
-            broadcast_to(factor, (*b.aval.shape[:-2], *factor.aval.shape[-2:]))
-            if b.aval.ndim - 2 > lead
-            else factor
-        )
+        c = broadcast_to(factor, (*b.aval.shape[:-2], *factor.aval.shape[-2:])) if b.aval.ndim - 2 > lead else factor
 
         def back(_, y):
             if y.aval.dtype in COMPLEX:
                 return lax.conj(_cholesky_solution(c, lax.conj(y), lower))
             return _cholesky_solution(c, y, lower)
 
-        return lax.custom_linear_solve(
-            lambda x: matmul(a, x), b, lambda _, y: _cholesky_solution(c, y, lower), back
-        )
+        return lax.custom_linear_solve(lambda x: matmul(a, x), b, lambda _, y: _cholesky_solution(c, y, lower), back)
 
     return solved("solve", solution, whole, b)
 
@@ -262,9 +243,7 @@ def solve(
 # -- Sylvester's equation --------------------------------------------------------------------------
 
 
-def solve_sylvester(
-    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
-) -> Array:
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """The solution X of `A X + X B = C`, which is differentiable in A, B and C.
 
     Args:
@@ -290,9 +269,7 @@ def solve_sylvester(
         Array([[2.]], dtype=float32)
     """
     if method not in ("schur", "eigen"):
-        raise ValueError(
-            f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".'
-        )
+        raise ValueError(f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".')
     a, b, c = promote_dtypes_inexact("solve_sylvester", A, B, C)
     shapes = [x.aval.shape for x in (a, b, c)]
     if any(len(s) < 2 for s in shapes) or [s[-2:] for s in shapes] != [
@@ -321,10 +298,7 @@ def solve_sylvester(
         return way(fixed_b, fixed_a, d.mT, tol).mT
 
     return lax.custom_linear_solve(
-        lambda x: matmul(a, x) + matmul(x, b),
-        c,
-        lambda _, d: way(fixed_a, fixed_b, d, tol),
-        transposed,
+        lambda x: matmul(a, x) + matmul(x, b), c, lambda _, d: way(fixed_a, fixed_b, d, tol), transposed
     )
 
 

@@ -110,9 +110,7 @@ def circulant(c: ArrayLike) -> Array:
     """
     column = _row("circulant", c)
     axis = column.aval.ndim - 1
-    return _toeplitz(
-        column, lax.concatenate([column[..., :1], lax.rev(column[..., 1:], (axis,))], axis)
-    )
+    return _toeplitz(column, lax.concatenate([column[..., :1], lax.rev(column[..., 1:], (axis,))], axis))
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -207,16 +205,11 @@ def companion(a: ArrayLike) -> Array:
     a = _row("companion", a)
     n = a.aval.shape[-1]
     if n < 2:
-        raise ValueError(
-            f"The length of `a` along the last axis must be at least 2; got shape {a.aval.shape}."
-        )
+        raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.aval.shape}.")
     first = -a[..., 1:] / a[..., :1]
-    below = broadcast_to(
-        jnp.eye(n - 2, n - 1, dtype=first.aval.dtype), (*a.aval.shape[:-1], n - 2, n - 1)
-    )
+    below = broadcast_to(jnp.eye(n - 2, n - 1, dtype=first.aval.dtype), (*a.aval.shape[:-1], n - 2, n - 1))
     return lax.concatenate(
-        [first[..., None, :], convert(below, first.aval.dtype, first.aval.weak_type)],
-        a.aval.ndim - 1,
+        [first[..., None, :], convert(below, first.aval.dtype, first.aval.weak_type)], a.aval.ndim - 1
     )
 
 
@@ -261,9 +254,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     a = _row("fiedler_companion", a)
     n = a.aval.shape[-1] - 1
     if n < 0:
-        raise ValueError(
-            f"fiedler_companion: a must have coefficients along its last axis, got shape {a.aval.shape}."
-        )
+        raise ValueError(f"fiedler_companion: a must have coefficients along its last axis, got shape {a.aval.shape}.")
     if n < 1:
         return jnp.zeros((*a.aval.shape[:-1], 0, 0), dtypes.to_inexact_dtype(a.aval.dtype))
     scaled = -a[..., 1:] / a[..., :1]
@@ -314,9 +305,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     f, s = _row("leslie", f), _row("leslie", s, 1)
     n = f.aval.shape[-1]
     if n < 2:
-        raise ValueError(
-            f"The length of f along the last axis must be at least 2; got shape {f.aval.shape}."
-        )
+        raise ValueError(f"The length of f along the last axis must be at least 2; got shape {f.aval.shape}.")
     if s.aval.shape[-1] != n - 1:
         raise ValueError(
             "Incorrect lengths for f and s. The length of s along the last axis must be one less than "
@@ -352,10 +341,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
                 "Arguments to block_diag must have at most 2 dimensions, got shape "
                 f"{x.aval.shape} at argument {i}. Use vmap for stacks of matrices."
             )
-    xs = [
-        lax.reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape)
-        for x in promote_dtypes("block_diag", *xs)
-    ]
+    xs = [lax.reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) for x in promote_dtypes("block_diag", *xs)]
     dtype, width, left, bands = xs[0].aval.dtype, sum(x.aval.shape[1] for x in xs), 0, []
     for x in xs:
         right = width - left - x.aval.shape[1]

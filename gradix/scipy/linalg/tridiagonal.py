@@ -107,9 +107,7 @@ def _range(select: str, select_range, n: int) -> tuple[int, int]:
         raise ValueError("for select='i', select_range must be specified. Pass (first, last).")
     first, last = int(select_range[0]), int(select_range[1])
     if not 0 <= first <= last < n:
-        raise ValueError(
-            f"select_range must be within 0 and {n - 1} for a matrix of {n} rows, got {select_range}."
-        )
+        raise ValueError(f"select_range must be within 0 and {n - 1} for a matrix of {n} rows, got {select_range}.")
     return first, last + 1
 
 
@@ -134,9 +132,7 @@ def _values(d, e, start, stop, tol):
     wanted = np.arange(start, stop, dtype=np.int32)
     # Pivots of smaller absolute value are replaced by this one, so that quotients do not overflow.
     least = jnp.maximum(tiny, jnp.max(squares, initial=0) * tiny)
-    goal = jnp.maximum(
-        jnp.asarray(0.0 if tol is None else tol, d.aval.dtype), 2 * eps * span + tiny
-    )
+    goal = jnp.maximum(jnp.asarray(0.0 if tol is None else tol, d.aval.dtype), 2 * eps * span + tiny)
     rows = d, jnp.pad(squares, (1, 0))
 
     def step(_, ends):
@@ -146,9 +142,7 @@ def _values(d, e, start, stop, tol):
         return jnp.where(above, left, middle), jnp.where(above, middle, right)
 
     turns = jnp.ceil(jnp.log2(jnp.maximum((high - low) / goal, 1))).astype(np.int32)
-    left, right = lax.fori_loop(
-        np.int32(0), turns, step, tuple(jnp.full(wanted.shape, x) for x in (low, high))
-    )
+    left, right = lax.fori_loop(np.int32(0), turns, step, tuple(jnp.full(wanted.shape, x) for x in (low, high)))
     out = left + (right - left) / 2
     return jnp.where(jnp.isfinite(high - low), jnp.where(span == 0, 0, out), np.nan)
 

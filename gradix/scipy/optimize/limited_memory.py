@@ -69,18 +69,7 @@ def lbfgs(
 
     f, g = value_and_gradient(x0)
     none = jnp.zeros((maxcor, n), dtype)
-    state = _State(
-        x0,
-        f,
-        g,
-        none,
-        none,
-        jnp.zeros(maxcor, dtype),
-        jnp.full_like(f, np.inf),
-        int_(0),
-        int_(1),
-        int_(0),
-    )
+    state = _State(x0, f, g, none, none, jnp.zeros(maxcor, dtype), jnp.full_like(f, np.inf), int_(0), int_(1), int_(0))
     end = lax.while_loop(going, lambda s: _step(value_and_gradient, s, maxls), state)
     success = has_converged(end)
     stopped = jnp.where(end.steps >= limit, STEPS, _EVALUATIONS)
@@ -101,12 +90,7 @@ def _step(value_and_gradient, state: _State, tries) -> _State:
     size = jnp.sqrt(jnp.sum(direction * direction))
     guess = jnp.where(state.steps > 0, 1, 1 / jnp.maximum(size, 1)).astype(direction.aval.dtype)
     found, count, failed = search(
-        value_and_gradient,
-        state.x,
-        direction,
-        Point(guess * 0, state.f, slope, state.g),
-        guess,
-        tries,
+        value_and_gradient, state.x, direction, Point(guess * 0, state.f, slope, state.g), guess, tries
     )
     move, change = found.at * direction, found.gradient - state.g
     along = jnp.dot(move, change, precision="highest")

@@ -58,9 +58,7 @@ def search(value_and_gradient, x, direction, start: Point, guess, tries):
         return Point(a, value, jnp.dot(gradient, direction, precision="highest"), gradient)
 
     def satisfies(p: Point):
-        strong = (p.value <= start.value + _DECREASE * p.at * start.slope) & (
-            abs(p.slope) <= -_CURVATURE * start.slope
-        )
+        strong = (p.value <= start.value + _DECREASE * p.at * start.slope) & (abs(p.slope) <= -_CURVATURE * start.slope)
         # Where values differ by rounding only, slopes decide (W. Hager, H. Zhang, 2005, eq. 4.1).
         nearly = (
             (p.value <= start.value + slack)
@@ -82,27 +80,15 @@ def search(value_and_gradient, x, direction, start: Point, guess, tries):
         rising = jnp.where(bracketing, p.slope >= 0, p.slope * (state.high.at - state.low.at) >= 0)
         high = _choose(too_high, p, _choose(rising, state.low, state.high))
         low = _choose(too_high, state.low, p)
-        phase = jnp.where(done, _DONE, jnp.where(too_high | rising, _ZOOMING, state.phase)).astype(
-            np.int32
-        )
+        phase = jnp.where(done, _DONE, jnp.where(too_high | rising, _ZOOMING, state.phase)).astype(np.int32)
         trial = jnp.where(phase == _BRACKETING, 2 * p.at, _between(low, high))
-        return _State(
-            phase, low, high, _choose(done, p, state.found), trial.astype(dtype), state.count + 1
-        )
+        return _State(phase, low, high, _choose(done, p, state.found), trial.astype(dtype), state.count + 1)
 
-    first = _State(
-        jnp.asarray(np.int32(_BRACKETING)), start, start, start, guess, jnp.asarray(np.int32(0))
-    )
+    first = _State(jnp.asarray(np.int32(_BRACKETING)), start, start, start, guess, jnp.asarray(np.int32(0)))
     end = lax.while_loop(lambda s: (s.phase != _DONE) & (s.count < tries), turn, first)
     done, lower = end.phase == _DONE, end.low.value < start.value
-    status = jnp.where(
-        done | lower, 0, jnp.where(end.phase == _ZOOMING, ZOOM_FAILED, SEARCH_FAILED)
-    )
-    return (
-        _choose(done, end.found, _choose(lower, end.low, start)),
-        end.count,
-        status.astype(np.int32),
-    )
+    status = jnp.where(done | lower, 0, jnp.where(end.phase == _ZOOMING, ZOOM_FAILED, SEARCH_FAILED))
+    return (_choose(done, end.found, _choose(lower, end.low, start)), end.count, status.astype(np.int32))
 
 
 def _choose(condition, yes: Point, no: Point) -> Point:
@@ -119,9 +105,6 @@ def _between(low: Point, high: Point):
     below = high.slope - low.slope + 2 * d2
     least = high.at - width * (high.slope + d2 - d1) / jnp.where(below == 0, 1, below)
     middle = low.at + width / 2
-    near, far = (
-        jnp.minimum(low.at, high.at) + 0.1 * abs(width),
-        jnp.maximum(low.at, high.at) - 0.1 * abs(width),
-    )
+    near, far = (jnp.minimum(low.at, high.at) + 0.1 * abs(width), jnp.maximum(low.at, high.at) - 0.1 * abs(width))
     good = (square > 0) & (below != 0) & (least >= near) & (least <= far)
     return jnp.where(good, least, middle)

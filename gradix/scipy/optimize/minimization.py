@@ -45,10 +45,7 @@ _LIMITED_MEMORY = "l-bfgs-experimental-do-not-rely-on-this"
 # method -> its function, and the options that it takes
 _METHODS: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "bfgs": (bfgs, ("gtol", "line_search_maxiter", "maxiter", "norm")),
-    _LIMITED_MEMORY: (
-        lbfgs,
-        ("ftol", "gtol", "maxcor", "maxfun", "maxgrad", "maxiter", "maxls", "norm"),
-    ),
+    _LIMITED_MEMORY: (lbfgs, ("ftol", "gtol", "maxcor", "maxfun", "maxgrad", "maxiter", "maxls", "norm")),
 }
 
 
@@ -94,9 +91,7 @@ def minimize(
         Array([3., 3.], dtype=float32)
     """
     if not isinstance(args, tuple):
-        raise TypeError(
-            f"args argument to minimize must be a tuple, got {args!r}. Write ({args!r},) for one argument."
-        )
+        raise TypeError(f"args argument to minimize must be a tuple, got {args!r}. Write ({args!r},) for one argument.")
     if not isinstance(method, str) or method.lower() not in _METHODS:
         raise ValueError(
             f"Method {method} not recognized; method must be 'BFGS' or {_LIMITED_MEMORY!r}. For other "
@@ -115,20 +110,14 @@ def minimize(
     # A function of complex numbers is one of their real and imaginary parts.
     whole = lambda parts: lax.complex(*jnp.split(parts, 2))  # noqa: E731
     parts = jnp.concatenate([lax.real(x), lax.imag(x)])
-    end = OptimizeResults(
-        *found(
-            lambda parts: _evaluated(lambda p: fun(whole(p), *args), parts, ()), parts, **options
-        )
-    )
+    end = OptimizeResults(*found(lambda parts: _evaluated(lambda p: fun(whole(p), *args), parts, ()), parts, **options))
     return end._replace(x=whole(end.x), jac=whole(end.jac))
 
 
 def _vector(x0, may_be_complex: bool):
     x = x0 if hasattr(x0, "dtype") else None
     if x is None:
-        raise TypeError(
-            f"x0 must be an array, got {x0!r} of type {type(x0).__name__}. Convert it by jnp.array(...)."
-        )
+        raise TypeError(f"x0 must be an array, got {x0!r} of type {type(x0).__name__}. Convert it by jnp.array(...).")
     x = jnp.asarray(x)
     if x.aval.dtype not in INEXACT or (x.aval.dtype in COMPLEX and not may_be_complex):
         raise TypeError(

@@ -45,34 +45,13 @@ def bfgs(value_and_gradient, x0, *, gtol=1e-5, norm=np.inf, maxiter=None, line_s
         return (size(state.g) >= gtol) & (state.steps < limit) & (state.failed == 0)
 
     f, g = value_and_gradient(x0)
-    state = _State(
-        x0,
-        f,
-        g,
-        jnp.eye(n, dtype=dtype),
-        f + jnp.sqrt(jnp.sum(g * g)) / 2,
-        int_(0),
-        int_(1),
-        int_(0),
-    )
+    state = _State(x0, f, g, jnp.eye(n, dtype=dtype), f + jnp.sqrt(jnp.sum(g * g)) / 2, int_(0), int_(1), int_(0))
     end = lax.while_loop(going, lambda s: _step(value_and_gradient, s, line_search_maxiter), state)
     success = size(end.g) < gtol
     status = jnp.where(
-        success,
-        CONVERGED,
-        jnp.where(end.failed > 0, end.failed, jnp.where(jnp.isfinite(end.f), STEPS, SEARCH_FAILED)),
+        success, CONVERGED, jnp.where(end.failed > 0, end.failed, jnp.where(jnp.isfinite(end.f), STEPS, SEARCH_FAILED))
     )
-    return (
-        end.x,
-        success,
-        status,
-        end.f,
-        end.g,
-        end.inverse,
-        end.evaluations,
-        end.evaluations,
-        end.steps,
-    )
+    return (end.x, success, status, end.f, end.g, end.inverse, end.evaluations, end.evaluations, end.steps)
 
 
 def _step(value_and_gradient, state: _State, tries) -> _State:
@@ -81,19 +60,12 @@ def _step(value_and_gradient, state: _State, tries) -> _State:
     # If rounding has spoilt the estimate of the Hessian, the negative gradient is used.
     uphill = ~(slope < 0)
     direction = jnp.where(uphill, -state.g, direction)
-    inverse = jnp.where(
-        uphill, jnp.eye(direction.aval.shape[0], dtype=direction.aval.dtype), state.inverse
-    )
+    inverse = jnp.where(uphill, jnp.eye(direction.aval.shape[0], dtype=direction.aval.dtype), state.inverse)
     slope = jnp.where(uphill, -jnp.dot(state.g, state.g, precision="highest"), slope)
     guess = jnp.minimum(1, 2.02 * (state.f - state.f_before) / slope)
     guess = jnp.where(guess > 0, guess, 1).astype(direction.aval.dtype)
     found, count, failed = search(
-        value_and_gradient,
-        state.x,
-        direction,
-        Point(guess * 0, state.f, slope, state.g),
-        guess,
-        tries,
+        value_and_gradient, state.x, direction, Point(guess * 0, state.f, slope, state.g), guess, tries
     )
     move, change = found.at * direction, found.gradient - state.g
     return _State(
@@ -114,9 +86,5 @@ def _updated(inverse, s, y):
     rho = 1 / jnp.where(along > 0, along, 1)
     hy = jnp.matmul(inverse, y, precision="highest")
     stretch = rho * (1 + rho * jnp.dot(y, hy, precision="highest"))
-    new = (
-        inverse
-        - rho * (s[:, None] * hy[None, :] + hy[:, None] * s[None, :])
-        + stretch * s[:, None] * s[None, :]
-    )
+    new = inverse - rho * (s[:, None] * hy[None, :] + hy[:, None] * s[None, :]) + stretch * s[:, None] * s[None, :]
     return jnp.where((along > 0) & jnp.all(jnp.isfinite(new)), new, inverse)

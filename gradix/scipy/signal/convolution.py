@@ -19,11 +19,7 @@ _MODES = ("full", "same", "valid")
 
 
 def convolve(
-    in1: ArrayLike,
-    in2: ArrayLike,
-    mode: str = "full",
-    method: str = "auto",
-    precision: lax.PrecisionLike = None,
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: lax.PrecisionLike = None
 ) -> Array:
     """The convolution of two arrays of the same rank.
 
@@ -50,11 +46,7 @@ def convolve(
 
 
 def correlate(
-    in1: ArrayLike,
-    in2: ArrayLike,
-    mode: str = "full",
-    method: str = "auto",
-    precision: lax.PrecisionLike = None,
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: lax.PrecisionLike = None
 ) -> Array:
     """The cross-correlation of two arrays: the convolution with `in2` reversed and conjugated.
 
@@ -141,16 +133,10 @@ def correlate2d(
     x, y = _matrices("correlate2d", in1, in2, boundary, fillvalue)
     out = _convolve("correlate2d", x, _reversed(y), mode, "direct", precision, later=1)
     # SciPy exchanges the two matrices if the second is larger, which conjugates the result.
-    return (
-        lax.conj(out)
-        if mode == "valid" and x.aval.size < y.aval.size and out.aval.dtype in COMPLEX
-        else out
-    )
+    return lax.conj(out) if mode == "valid" and x.aval.size < y.aval.size and out.aval.dtype in COMPLEX else out
 
 
-def fftconvolve(
-    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: ArrayLike | None = None
-) -> Array:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: ArrayLike | None = None) -> Array:
     """The convolution of two arrays by Fourier transforms.
 
     For long arrays it is faster than `convolve`, but less accurate.
@@ -196,9 +182,7 @@ def _matrices(name: str, in1, in2, boundary, fillvalue) -> list:
         )
     x, y = promote_dtypes_inexact(name, in1, in2)
     if x.aval.ndim != 2 or y.aval.ndim != 2:
-        raise ValueError(
-            f"{name}() only supports 2-dimensional inputs, got shapes {x.aval.shape} and {y.aval.shape}."
-        )
+        raise ValueError(f"{name}() only supports 2-dimensional inputs, got shapes {x.aval.shape} and {y.aval.shape}.")
     return [convert(v, v.aval.dtype) for v in (x, y)]
 
 
@@ -269,32 +253,21 @@ def _by_transforms(x, y, mode: str, axes):
     rest = [i for i in range(x.aval.ndim) if i not in axes]
     if any(x.aval.shape[i] != y.aval.shape[i] for i in rest):
         raise ValueError(
-            f"mapped axes must have same shape; got in1.shape={x.aval.shape} in2.shape={y.aval.shape} "
-            f"axes={axes}."
+            f"mapped axes must have same shape; got in1.shape={x.aval.shape} in2.shape={y.aval.shape} axes={axes}."
         )
     if mode == "valid":
         _first_is_larger(x, y, axes)
-    shape = [
-        m if i in rest else max(m + n - 1, 0)
-        for i, (m, n) in enumerate(zip(x.aval.shape, y.aval.shape))
-    ]
+    shape = [m if i in rest else max(m + n - 1, 0) for i, (m, n) in enumerate(zip(x.aval.shape, y.aval.shape))]
     if not x.aval.size or not y.aval.size:
         return _middle(jnp.zeros(shape, x.aval.dtype), mode, x.aval.shape, y.aval.shape, axes)
     if not axes:
         return x * y
     dtype = x.aval.dtype
-    lengths = [
-        _fft.next_fast_len(shape[i], dtype not in COMPLEX) if type(shape[i]) is int else shape[i]
-        for i in axes
-    ]
+    lengths = [_fft.next_fast_len(shape[i], dtype not in COMPLEX) if type(shape[i]) is int else shape[i] for i in axes]
     if dtype in COMPLEX:
-        full = jnp.fft.ifftn(
-            jnp.fft.fftn(x, lengths, axes) * jnp.fft.fftn(y, lengths, axes), lengths, axes
-        )
+        full = jnp.fft.ifftn(jnp.fft.fftn(x, lengths, axes) * jnp.fft.fftn(y, lengths, axes), lengths, axes)
     else:
-        full = jnp.fft.irfftn(
-            jnp.fft.rfftn(x, lengths, axes) * jnp.fft.rfftn(y, lengths, axes), lengths, axes
-        )
+        full = jnp.fft.irfftn(jnp.fft.rfftn(x, lengths, axes) * jnp.fft.rfftn(y, lengths, axes), lengths, axes)
     full = full[tuple([slice(0, n) for n in shape])].astype(dtype)
     return _middle(full, mode, x.aval.shape, y.aval.shape, axes)
 

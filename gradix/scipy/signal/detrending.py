@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def detrend(
-    data: ArrayLike,
-    axis: int = -1,
-    type: str = "linear",
-    bp: int | Sequence[int] = 0,
-    overwrite_data: Any = None,
+    data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] = 0, overwrite_data: Any = None
 ) -> Array:
     """Signals minus their mean, or minus the line that fits them in least squares.
 
@@ -74,8 +70,6 @@ def _without_line(x, axis: int):
         return x
     # The times are scaled to norm 1, so that their sums do not overflow in 16 bits.
     time = np.arange(n) - (n - 1) / 2
-    time = (time / np.sqrt((time * time).sum())).reshape(
-        [n if i == axis else 1 for i in range(x.aval.ndim)]
-    )
+    time = (time / np.sqrt((time * time).sum())).reshape([n if i == axis else 1 for i in range(x.aval.ndim)])
     time = jnp.asarray(time.astype(x.aval.dtype))
     return x - time * jnp.sum(time * x, axis, keepdims=True)

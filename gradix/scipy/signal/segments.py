@@ -27,9 +27,7 @@ def cut(x, length: int, step: int):
     count, per = (size - length) // step + 1, ceil(length / step)
     needed = (count + per - 1) * step
     x = x[..., :needed]
-    x = lax.pad(
-        x, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * len(lead), (0, needed - x.aval.shape[-1], 0)]
-    )
+    x = lax.pad(x, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * len(lead), (0, needed - x.aval.shape[-1], 0)])
     blocks = lax.reshape(x, (*lead, count + per - 1, step))
     parts = [lax.slice_in_dim(blocks, i, i + count, axis=len(lead)) for i in range(per)]
     return lax.concatenate(parts, len(lead) + 1)[..., :length]
@@ -44,9 +42,7 @@ def overlap_add(x, step: int):
     total: Any = None
     for i in range(per):
         block = lax.pad(
-            x[..., i * step : (i + 1) * step],
-            zero,
-            [*[(0, 0, 0)] * len(lead), (i, per - 1 - i, 0), (0, 0, 0)],
+            x[..., i * step : (i + 1) * step], zero, [*[(0, 0, 0)] * len(lead), (i, per - 1 - i, 0), (0, 0, 0)]
         )
         total = block if total is None else total + block
     return lax.reshape(total, (*lead, (count + per - 1) * step))[..., : (count - 1) * step + length]
@@ -69,8 +65,7 @@ def window_of(window, nperseg: int | None, size: int, dtype):
     if isinstance(window, (str, tuple)):
         if nperseg is not None and nperseg > size:
             warnings.warn(
-                f"nperseg={nperseg} is greater than the signal's length {size}; using nperseg={size}.",
-                stacklevel=5,
+                f"nperseg={nperseg} is greater than the signal's length {size}; using nperseg={size}.", stacklevel=5
             )
         nperseg = min(256 if nperseg is None else nperseg, size)
         return jnp.asarray(_signal.get_window(window, nperseg).astype(dtype)), nperseg
@@ -80,13 +75,9 @@ def window_of(window, nperseg: int | None, size: int, dtype):
         raise ValueError(f"window must be 1-D, got shape {values.aval.shape}.")
     length = values.aval.shape[0]
     if length > size:
-        raise ValueError(
-            f"window is longer than input signal: it has {length} elements, and the signal {size}."
-        )
+        raise ValueError(f"window is longer than input signal: it has {length} elements, and the signal {size}.")
     if nperseg is not None and nperseg != length:
-        raise ValueError(
-            f"value specified for nperseg is different from length of window: {nperseg} and {length}."
-        )
+        raise ValueError(f"value specified for nperseg is different from length of window: {nperseg} and {length}.")
     return values, length
 
 
@@ -103,9 +94,7 @@ _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 def extended(x, boundary: str | None, n: int):
     """The signal with `n` values before and after it."""
     if boundary not in _BOUNDARIES:
-        raise ValueError(
-            f"Unknown boundary option '{boundary}', must be one of: {list(_BOUNDARIES)}."
-        )
+        raise ValueError(f"Unknown boundary option '{boundary}', must be one of: {list(_BOUNDARIES)}.")
     if boundary is None or not n:
         return x
     if boundary in ("even", "odd") and n > x.aval.shape[-1] - 1:

@@ -37,18 +37,14 @@ class _Plan:
         self.step = self.nperseg - overlap_of(noverlap, self.nperseg)
         self.nfft = self.nperseg if nfft is None else int(nfft)
         if self.nfft < self.nperseg:
-            raise ValueError(
-                f"nfft must be greater than or equal to nperseg, got {self.nfft} and {self.nperseg}."
-            )
+            raise ValueError(f"nfft must be greater than or equal to nperseg, got {self.nfft} and {self.nperseg}.")
         self.detrend = detrend
         if onesided and x.aval.dtype in COMPLEX:
             warnings.warn(
                 "The signal is complex, so the spectrum is two-sided. Pass return_onesided=False for that.",
                 stacklevel=4,
             )
-        self.onesided = (
-            onesided and x.aval.dtype not in COMPLEX and self.window.aval.dtype not in COMPLEX
-        )
+        self.onesided = onesided and x.aval.dtype not in COMPLEX and self.window.aval.dtype not in COMPLEX
 
     def spectra(self, x):
         """The spectra of the segments of signals, of shape (..., segments, frequencies)."""
@@ -126,11 +122,7 @@ def stft(
     z = z / convert(abs(jnp.sum(plan.window)), z.aval.dtype)
     start = 0 if boundary is not None else plan.nperseg / 2
     times = (np.arange(z.aval.shape[-2]) * plan.step + start).astype(_real(x)) / fs
-    return (
-        plan.frequencies(fs, _real(x)),
-        jnp.asarray(times),
-        jnp.moveaxis(jnp.swapaxes(z, -1, -2), -2, axis),
-    )
+    return (plan.frequencies(fs, _real(x)), jnp.asarray(times), jnp.moveaxis(jnp.swapaxes(z, -1, -2), -2, axis))
 
 
 def istft(
@@ -175,28 +167,19 @@ def istft(
     """
     z = as_operand("istft", Zxx)
     if z.aval.ndim < 2:
-        raise ValueError(
-            f"Input stft must be at least 2d! Got shape {z.aval.shape}; pass the transforms of `stft`."
-        )
+        raise ValueError(f"Input stft must be at least 2d! Got shape {z.aval.shape}; pass the transforms of `stft`.")
     rank = z.aval.ndim
     time, freq = axis_of(time_axis, rank), axis_of(freq_axis, rank)
     if time == freq:
-        raise ValueError(
-            f"Must specify differing time and frequency axes! Got {time_axis} and {freq_axis}."
-        )
+        raise ValueError(f"Must specify differing time and frequency axes! Got {time_axis} and {freq_axis}.")
     z = jnp.moveaxis(convert(z, dtypes.to_complex_dtype(z.aval.dtype)), (time, freq), (-2, -1))
     nperseg, nfft = _lengths(z.aval.shape[-1], nperseg, nfft, input_onesided)
     noverlap = overlap_of(noverlap, nperseg)
     values = _synthesis_window(window, nperseg, _real(z))
     x = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, nfft)[..., :nperseg]
     x, weight = (
-        overlap_add(
-            x * raise_rank(convert(values * jnp.sum(values), x.aval.dtype), x.ndim),
-            nperseg - noverlap,
-        ),
-        overlap_add(
-            jnp.broadcast_to(values * values, (z.aval.shape[-2], nperseg)), nperseg - noverlap
-        ),
+        overlap_add(x * raise_rank(convert(values * jnp.sum(values), x.aval.dtype), x.ndim), nperseg - noverlap),
+        overlap_add(jnp.broadcast_to(values * values, (z.aval.shape[-2], nperseg)), nperseg - noverlap),
     )
     if boundary:
         cut_off = nperseg // 2
@@ -223,9 +206,7 @@ def _lengths(frequencies: int, nperseg, nfft, onesided: bool) -> tuple[int, int]
 def _synthesis_window(window, nperseg: int, dtype):
     values = window if isinstance(window, (str, tuple)) else jnp.asarray(window)
     if not isinstance(values, (str, tuple)) and values.shape != (nperseg,):
-        raise ValueError(
-            f"window must have length of {nperseg}, along its only axis; got shape {values.shape}."
-        )
+        raise ValueError(f"window must have length of {nperseg}, along its only axis; got shape {values.shape}.")
     return window_of(values, nperseg, nperseg, dtype)[0]
 
 
@@ -296,11 +277,7 @@ def csd(
     left = plan.spectra(x)
     power = lax.real(left * lax.conj(left)) if y is None else lax.conj(left) * plan.spectra(y)
     power = _one_sided(power, plan.nfft) if plan.onesided else power
-    size: Any = (
-        fs * jnp.sum(abs(plan.window) ** 2)
-        if scaling == "density"
-        else abs(jnp.sum(plan.window)) ** 2
-    )
+    size: Any = fs * jnp.sum(abs(plan.window) ** 2) if scaling == "density" else abs(jnp.sum(plan.window)) ** 2
     power = _average(power / convert(size, power.aval.dtype), average)
     return plan.frequencies(fs, _real(x)), jnp.moveaxis(power, -1, axis)
 
@@ -310,9 +287,7 @@ def _signals(x, y):
         return float_of(as_operand("csd", x)), None
     x, y = promote_dtypes("csd", x, y)
     if x.aval.ndim != y.aval.ndim:
-        raise ValueError(
-            f"csd: both signals must have the same rank, got shapes {x.aval.shape} and {y.aval.shape}."
-        )
+        raise ValueError(f"csd: both signals must have the same rank, got shapes {x.aval.shape} and {y.aval.shape}.")
     return float_of(x), float_of(y)
 
 
@@ -342,10 +317,7 @@ def _average(power, average: str):
     bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))
     if power.aval.dtype not in COMPLEX:
         return jnp.median(power, axis=-2) / bias
-    return (
-        lax.complex(jnp.median(lax.real(power), axis=-2), jnp.median(lax.imag(power), axis=-2))
-        / bias
-    )
+    return lax.complex(jnp.median(lax.real(power), axis=-2), jnp.median(lax.imag(power), axis=-2)) / bias
 
 
 def welch(
@@ -383,17 +355,4 @@ def welch(
         >>> f[p.argmax()]
         Array(0.25, dtype=float32)
     """
-    return csd(
-        x,
-        None,
-        fs,
-        window,
-        nperseg,
-        noverlap,
-        nfft,
-        detrend,
-        return_onesided,
-        scaling,
-        axis,
-        average,
-    )
+    return csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)

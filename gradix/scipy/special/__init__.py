@@ -7,13 +7,7 @@ Example:
 """
 
 from gradix.nn.normalization import logsumexp as logsumexp
-from gradix.scipy.special.bessels import (
-    bessel_jn as bessel_jn,
-    i0 as i0,
-    i0e as i0e,
-    i1 as i1,
-    i1e as i1e,
-)
+from gradix.scipy.special.bessels import bessel_jn as bessel_jn, i0 as i0, i0e as i0e, i1 as i1, i1e as i1e
 from gradix.scipy.special.entropies import (
     entr as entr,
     kl_div as kl_div,

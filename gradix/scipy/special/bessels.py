@@ -108,10 +108,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """
     z = jnp.asarray(inexact_operand("bessel_jn", z))
     if z.aval.dtype in COMPLEX:
-        raise ValueError(
-            f"bessel_jn takes real numbers, but z has dtype {z.aval.dtype}. Take its real part, "
-            "z.real."
-        )
+        raise ValueError(f"bessel_jn takes real numbers, but z has dtype {z.aval.dtype}. Take its real part, z.real.")
     v, n_iter = int(v), int(n_iter)
     if v < 0:
         raise ValueError(f"bessel_jn: the highest order v must not be negative, got v={v}.")

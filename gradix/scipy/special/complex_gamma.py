@@ -8,16 +8,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix.scipy.special.faddeeva import is_double
 
-_STIRLING = (
-    1 / 12,
-    -1 / 360,
-    1 / 1260,
-    -1 / 1680,
-    1 / 1188,
-    -691 / 360360,
-    1 / 156,
-    -3617 / 122400,
-)
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 _PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
@@ -33,11 +24,7 @@ def _shifted(z):
     def step(state):
         v, logs, quotients = state
         here = close(v)
-        return (
-            jnp.where(here, v + 1, v),
-            logs + jnp.where(here, jnp.log(v), 0),
-            quotients + jnp.where(here, 1 / v, 0),
-        )
+        return (jnp.where(here, v + 1, v), logs + jnp.where(here, jnp.log(v), 0), quotients + jnp.where(here, 1 / v, 0))
 
     zero = jnp.zeros_like(z)
     return lax.while_loop(lambda state: jnp.any(close(state[0])), step, (z, zero, zero))

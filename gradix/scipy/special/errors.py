@@ -55,10 +55,7 @@ erfinv = _of_floats(
     ">>> special.erfinv(0.0)\n        Array(0., dtype=float32, weak_type=True)",
 )
 expit = _of_floats(
-    "expit",
-    lax.logistic,
-    "1 / (1 + e⁻ˣ).",
-    ">>> special.expit(0.0)\n        Array(0.5, dtype=float32, weak_type=True)",
+    "expit", lax.logistic, "1 / (1 + e⁻ˣ).", ">>> special.expit(0.0)\n        Array(0.5, dtype=float32, weak_type=True)"
 )
 
 
@@ -205,8 +202,7 @@ def ndtri(p: ArrayLike) -> Array:
     p = inexact_operand("ndtri", p)
     if p.aval.dtype not in (np.dtype("float32"), np.dtype("float64")):
         raise TypeError(
-            f"ndtri takes float32 or float64, but p has dtype {p.aval.dtype}. Convert it with "
-            "p.astype('float32')."
+            f"ndtri takes float32 or float64, but p has dtype {p.aval.dtype}. Convert it with p.astype('float32')."
         )
     return _ndtri(p)
 
@@ -270,8 +266,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     x = inexact_operand("log_ndtr", x)
     if x.aval.dtype not in (np.dtype("float32"), np.dtype("float64")):
         raise TypeError(
-            f"log_ndtr takes float32 or float64, but x has dtype {x.aval.dtype}. Convert it with "
-            "x.astype('float32')."
+            f"log_ndtr takes float32 or float64, but x has dtype {x.aval.dtype}. Convert it with x.astype('float32')."
         )
     return _log_ndtr(x, series_order)
 

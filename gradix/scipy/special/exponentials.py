@@ -95,9 +95,7 @@ def _expi(x):
     half = jnp.exp(y / 2)
     value = jnp.where(middle, np.euler_gamma + jnp.log(s) + series, half * (half * tail / y))
     value = jnp.where(x < 0, -_exp1(jnp.where(x < 0, -x, 1)), value)
-    return jnp.where(
-        x == 0, -np.inf, jnp.where(x == np.inf, np.inf, jnp.where(x == x, value, np.nan))
-    )
+    return jnp.where(x == 0, -np.inf, jnp.where(x == np.inf, np.inf, jnp.where(x == x, value, np.nan)))
 
 
 @_expi.defjvp
@@ -245,10 +243,7 @@ def spence(x: ArrayLike) -> Array:
     """
     x = as_operand("spence", x)
     if x.aval.dtype not in INEXACT or x.aval.dtype in COMPLEX:
-        raise TypeError(
-            f"spence takes floats, but x has dtype {x.aval.dtype}. Convert integers with "
-            "x.astype(float)."
-        )
+        raise TypeError(f"spence takes floats, but x has dtype {x.aval.dtype}. Convert integers with x.astype(float).")
     x, dtype = real_operand("spence", x)
     return _spence(x).astype(dtype)
 
@@ -265,9 +260,7 @@ def _spence(x):
     for c in _BERNOULLI[::-1]:
         total = total * q + c
     value = u - q / 4 + u * q * total
-    logs = jnp.where(
-        (y > 0) & small, jnp.log(jnp.where(y > 0, y, 1)) * jnp.log1p(-jnp.where(small, y, 0)), 0
-    )
+    logs = jnp.where((y > 0) & small, jnp.log(jnp.where(y > 0, y, 1)) * jnp.log1p(-jnp.where(small, y, 0)), 0)
     value = jnp.where(small, math.pi**2 / 6 - logs - value, value)
     value = jnp.where(large, -0.5 * jnp.log(jnp.where(large, x, 1)) ** 2 - value, value)
     return jnp.where((x >= 0) & (x < np.inf), value, np.nan)
@@ -279,9 +272,7 @@ def _spence_jvp(primals, tangents):
     off = x - 1
     near = abs(off) < 1e-3
     series = -1 + off / 2 - off**2 / 3 + off**3 / 4 - off**4 / 5
-    return _spence(x), t * jnp.where(
-        near, series, -jnp.log(jnp.where(near, 2, x)) / jnp.where(near, 1, off)
-    )
+    return _spence(x), t * jnp.where(near, series, -jnp.log(jnp.where(near, 2, x)) / jnp.where(near, 1, off))
 
 
 # -- power transforms ------------------------------------------------------------------------------
@@ -294,9 +285,7 @@ def _power_of_log(logarithm, power):
     small = abs(u) < 1e-3
     beyond = abs(u) == np.inf
     safe = jnp.where(small | beyond, 1, u)
-    ratio = jnp.where(
-        small, 1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5))), jnp.expm1(safe) / safe
-    )
+    ratio = jnp.where(small, 1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5))), jnp.expm1(safe) / safe)
     highest = jnp.where(abs(power) < np.inf, np.inf, np.nan)
     limit = jnp.where(u > 0, highest, -1 / jnp.where(beyond, power, 1))
     return jnp.where(beyond, limit, logarithm * ratio)

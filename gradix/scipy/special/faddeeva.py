@@ -32,9 +32,7 @@ def real_operand(name: str, x):
             f"{name} does not support complex-valued inputs, got dtype {x.aval.dtype}. Pass the "
             "real parts, as jnp.real gives them."
         )
-    return convert(
-        x, np.dtype("float32") if x.aval.dtype.itemsize < 4 else x.aval.dtype
-    ), x.aval.dtype
+    return convert(x, np.dtype("float32") if x.aval.dtype.itemsize < 4 else x.aval.dtype), x.aval.dtype
 
 
 def is_double(x) -> bool:
@@ -80,10 +78,7 @@ def _wofz(z):
 def _wofz_jvp(primals, tangents):
     (z,), (t,) = primals, tangents
     w = _wofz(z)
-    return w, t * (
-        lax.complex(jnp.zeros_like(lax.real(z)), jnp.full_like(lax.real(z), 2 / _ROOT_PI))
-        - 2 * z * w
-    )
+    return w, t * (lax.complex(jnp.zeros_like(lax.real(z)), jnp.full_like(lax.real(z), 2 / _ROOT_PI)) - 2 * z * w)
 
 
 def wofz(z: ArrayLike) -> Array:
@@ -246,9 +241,7 @@ def _fresnel(x):
     turn = jnp.mod(whole, 2) + jnp.mod(2 * whole * part, 4) + part * part
     phase = lax.complex(jnp.cos(math.pi / 2 * turn), jnp.sin(math.pi / 2 * turn))
     half = _ROOT_PI / 2 * y
-    large = (1 - phase * _wofz(lax.complex(half, half))) * lax.complex(
-        jnp.full_like(y, 0.5), jnp.full_like(y, 0.5)
-    )
+    large = (1 - phase * _wofz(lax.complex(half, half))) * lax.complex(jnp.full_like(y, 0.5), jnp.full_like(y, 0.5))
     sign = jnp.sign(x)
     pick = lambda near, far: sign * jnp.where(small, near, jnp.where(size == np.inf, 0.5, far))  # noqa: E731
     return pick(s_small, lax.imag(large)), pick(c_small, lax.real(large))
@@ -299,17 +292,13 @@ def _owens_t(h, a):
     h, size = abs(h), abs(a)
     steep = size > 1
     ah = jnp.where((h == 0) | (size == 0), 0, h * size)
-    first = _quadrature(
-        jnp.where(steep, ah, h), jnp.where(steep, 1 / jnp.where(steep, size, 1), size)
-    )
+    first = _quadrature(jnp.where(steep, ah, h), jnp.where(steep, 1 / jnp.where(steep, size, 1), size))
     qh, qah = ndtr(-h), ndtr(-ah)
     near = 0.25 - (0.5 - qh) * (0.5 - qah) - first
     far = 0.5 * (qh + qah) - qh * qah - first
     value = jnp.where(steep, jnp.where(h <= 0.67, near, far), first)
     value = jnp.where((h == 0) & (size == np.inf), 0.25, value)
-    return jnp.where(jnp.isnan(a) | jnp.isnan(h), np.nan, jnp.where(a < 0, -value, value)).astype(
-        h.dtype
-    )
+    return jnp.where(jnp.isnan(a) | jnp.isnan(h), np.nan, jnp.where(a < 0, -value, value)).astype(h.dtype)
 
 
 def _quadrature(h, a):
@@ -317,10 +306,7 @@ def _quadrature(h, a):
     nodes, weights = np.polynomial.legendre.leggauss(48 if is_double(h) else 24)
     top = jnp.minimum(a, 8.7 / jnp.maximum(h, 1e-3))
     top = jnp.where(h == np.inf, 0, top)
-    tables = (
-        jnp.asarray(((nodes + 1) / 2).astype(h.dtype)),
-        jnp.asarray((weights / 2).astype(h.dtype)),
-    )
+    tables = (jnp.asarray(((nodes + 1) / 2).astype(h.dtype)), jnp.asarray((weights / 2).astype(h.dtype)))
 
     def add(i, total):
         x = top * tables[0][i]

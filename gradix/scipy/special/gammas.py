@@ -24,8 +24,7 @@ def _real(name: str, *xs) -> list:
     xs = promote_dtypes_inexact(name, *xs)
     if xs[0].aval.dtype in COMPLEX:
         raise TypeError(
-            f"{name} takes real numbers, got dtype {xs[0].aval.dtype}. Pass the real parts, as "
-            "jnp.real gives them."
+            f"{name} takes real numbers, got dtype {xs[0].aval.dtype}. Pass the real parts, as jnp.real gives them."
         )
     return xs
 
@@ -108,11 +107,7 @@ def _gamma(x):
     far = gammasgn(x) * jnp.exp(lax.lgamma(x))
     out = jnp.where(near, value, far)
     pole = (x < 0) & (x == jnp.floor(x))
-    return jnp.where(
-        pole | (x == -np.inf),
-        np.nan,
-        jnp.where(x == 0, jnp.copysign(jnp.full_like(x, np.inf), x), out),
-    )
+    return jnp.where(pole | (x == -np.inf), np.nan, jnp.where(x == 0, jnp.copysign(jnp.full_like(x, np.inf), x), out))
 
 
 @_gamma.defjvp
@@ -248,12 +243,7 @@ def log_beta(a, b, total):
     far = (large > 10) & (small > 0)
     safe, whole, s = [jnp.where(far, v, w) for v, w in ((large, 20), (total, 21), (small, 1))]
     # log Γ(b) - log Γ(a + b) by Stirling's series, whose large terms cancel before any rounding.
-    rest = (
-        (_stirling(safe) - _stirling(whole))
-        - s * jnp.log(safe)
-        - (whole - 0.5) * jnp.log1p(s / safe)
-        + s
-    )
+    rest = (_stirling(safe) - _stirling(whole)) - s * jnp.log(safe) - (whole - 0.5) * jnp.log1p(s / safe) + s
     out = jnp.where(swap, of_b, of_a) + jnp.where(far, rest, near)
     out = jnp.where((large == np.inf) & (small < np.inf), -jnp.copysign(np.inf, small), out)
     # The least operand is the one at a pole: B(-n, b) = ±B(1 + n - b, b) for whole b of 1 to n.
@@ -353,8 +343,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """
     if exact:
         raise NotImplementedError(
-            "factorial: exact=True is not supported, since arrays hold no integers of any size; "
-            "use math.factorial."
+            "factorial: exact=True is not supported, since arrays hold no integers of any size; use math.factorial."
         )
     (n,) = _real("factorial", n)
     return convert(jnp.where(n < 0, 0, gamma(n + 1)), n.aval.dtype, n.aval.weak_type)

@@ -78,19 +78,14 @@ def _hyp1f1(a, b, x):
     pole = _is_nonpositive_integer(b)
     bottom = jnp.where(pole, 0.5, b)
     z = jnp.where(far | ~jnp.isfinite(y), 0, y)
-    value = _series(lambda k: (top + k) * z / ((bottom + k) * (k + 1)), z) * jnp.exp(
-        jnp.where(turned & ~far, x, 0)
-    )
+    value = _series(lambda k: (top + k) * z / ((bottom + k) * (k + 1)), z) * jnp.exp(jnp.where(turned & ~far, x, 0))
     w = jnp.where(far & jnp.isfinite(y), y, limit)
     tail, term = jnp.ones_like(x), jnp.ones_like(x)
     for k in range(24):
         term = term * (bottom - top + k) * (1 - top + k) / ((k + 1) * w)
         tail = tail + jnp.where(far, term, 0)
     size = (
-        lax.lgamma(bottom)
-        - lax.lgamma(jnp.where(far, top, 1))
-        + (top - bottom) * jnp.log(w)
-        + jnp.where(turned, 0, w)
+        lax.lgamma(bottom) - lax.lgamma(jnp.where(far, top, 1)) + (top - bottom) * jnp.log(w) + jnp.where(turned, 0, w)
     )
     sign = gammasgn(bottom) * gammasgn(jnp.where(far, top, 1))
     value = jnp.where(far, sign * jnp.exp(jnp.where(far, size, 0)) * tail, value)
@@ -148,9 +143,7 @@ def _hyp2f1(a, b, c, x):
     value = _gauss(a, second, bottom, z)
     value = jnp.where(near, _around_one(a, second, bottom, jnp.where(near, y, 0.95)), value)
     at_one = jnp.where(
-        excess > 0,
-        _gamma_ratio(bottom, jnp.where(excess > 0, excess, 1), bottom - a, bottom - second),
-        np.inf,
+        excess > 0, _gamma_ratio(bottom, jnp.where(excess > 0, excess, 1), bottom - a, bottom - second), np.inf
     )
     value = jnp.where((y == 1) & ~ends, at_one, value)
     value = jnp.where(turned, value * jnp.exp(-a * jnp.log1p(jnp.where(turned, -x, 0))), value)
@@ -176,7 +169,5 @@ def _around_one(a, b, c, x):
     e = jnp.where(abs(e - jnp.round(e)) > 1e-3, e, 0.5)
     rest = 1 - x
     first = _gamma_ratio(c, e, c - a, c - b) * _gauss(a, b, 1 - e, rest)
-    second = (
-        _gamma_ratio(c, -e, a, b) * jnp.exp(e * jnp.log(rest)) * _gauss(c - a, c - b, e + 1, rest)
-    )
+    second = _gamma_ratio(c, -e, a, b) * jnp.exp(e * jnp.log(rest)) * _gauss(c - a, c - b, e + 1, rest)
     return first + second

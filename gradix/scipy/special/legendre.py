@@ -39,9 +39,7 @@ def bernoulli(n: int) -> Array:
     values = [float(b) for b in _exact_bernoulli(min(n, 60))]
     # From index 61 on, the zeta function of DLMF 25.6.2 rounds to 1.
     for k in range(61, n + 1):
-        size = (
-            0.0 if k % 2 else 2 * math.exp(min(math.lgamma(k + 1) - k * math.log(2 * math.pi), 709))
-        )
+        size = 0.0 if k % 2 else 2 * math.exp(min(math.lgamma(k + 1) - k * math.log(2 * math.pi), 709))
         values.append(-size if k % 4 == 0 else size)
     return jnp.asarray(np.array(values).astype(dtypes.python_scalar_dtype(float)))
 
@@ -64,9 +62,7 @@ def _orders(m, n) -> tuple[int, int]:
 def _vector(name: str, z):
     z = inexact_operand(name, z)
     if z.aval.ndim != 1:
-        raise ValueError(
-            f"{name}: z must be a 1D array, got shape {z.aval.shape}. Flatten it with z.ravel()."
-        )
+        raise ValueError(f"{name}: z must be a 1D array, got shape {z.aval.shape}. Flatten it with z.ravel().")
     return z
 
 
@@ -79,11 +75,7 @@ def _table(m: int, n: int, z, root, normalized: bool):
     start = jnp.full_like(z, math.sqrt(1 / (4 * math.pi)) if normalized else 1)
     for order in range(m + 1):
         if order:
-            start = (
-                -start
-                * root
-                * (math.sqrt((2 * order + 1) / (2 * order)) if normalized else 2 * order - 1)
-            )
+            start = -start * root * (math.sqrt((2 * order + 1) / (2 * order)) if normalized else 2 * order - 1)
         row, before, here = [zero] * min(order, n + 1), zero, start
         for degree in range(order, n + 1):
             row.append(here)
@@ -176,12 +168,7 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
 
 
 def sph_harm_y(
-    n: ArrayLike,
-    m: ArrayLike,
-    theta: ArrayLike,
-    phi: ArrayLike,
-    diff_n: int | None = None,
-    n_max: int | None = None,
+    n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None, n_max: int | None = None
 ) -> Array:
     """The spherical harmonics `Yₙᵐ(θ, φ)`; the four operands broadcast.
 
@@ -207,16 +194,12 @@ def sph_harm_y(
         Array([0.4886], dtype=float32)
     """
     if diff_n is not None:
-        raise NotImplementedError(
-            "sph_harm_y: diff_n is not supported; differentiate with gradix.grad or gradix.jvp."
-        )
+        raise NotImplementedError("sph_harm_y: diff_n is not supported; differentiate with gradix.grad or gradix.jvp.")
     n, m = as_operand("sph_harm_y", n), as_operand("sph_harm_y", m, 1)
     theta, phi = promote_dtypes_inexact("sph_harm_y", theta, phi)
     if n_max is None:
         if is_unknown(n):
-            raise ValueError(
-                "sph_harm_y: the degrees n are traced, so the highest is not known; pass it as n_max."
-            )
+            raise ValueError("sph_harm_y: the degrees n are traced, so the highest is not known; pass it as n_max.")
         n_max = int(np.max(np.asarray(n), initial=0))
     n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)
     sine = jnp.sin(theta)  # √(1 - cos² θ), which is not negative where theta is beyond [0, π]

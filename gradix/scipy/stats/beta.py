@@ -25,24 +25,18 @@ _family = Distribution(
 
 
 @_family.given("0.5, 2.0, 2.0", "0.4055")
-def logpdf(
-    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
-) -> Array:
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     outside = (z < 0) | (z > 1)
     z = kept(outside, z, 0.5)
-    return within(
-        outside, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf
-    )
+    return within(outside, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf)
 
 
 pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.5, 2.0, 2.0", value="1.5")
 
 
 @_family.given("0.5, 2.0, 2.0", "0.5")
-def cdf(
-    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
-) -> Array:
+def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
 
 

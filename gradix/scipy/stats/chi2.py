@@ -13,9 +13,7 @@ from gradix.scipy.stats._distribution import Distribution, Parameter, is_positiv
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
-_family = Distribution(
-    "chi2", "the χ² distribution", df=Parameter("the degrees of freedom, positive", is_positive)
-)
+_family = Distribution("chi2", "the χ² distribution", df=Parameter("the degrees of freedom, positive", is_positive))
 
 
 @_family.given("1.0, 2.0", "-1.1931")

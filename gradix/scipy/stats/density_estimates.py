@@ -54,13 +54,9 @@ class gaussian_kde:
                 "dimensions of `dataset`."
             )
         if dataset.size < 2:
-            raise ValueError(
-                f"`dataset` input should have multiple elements; got shape {dataset.shape}."
-            )
+            raise ValueError(f"`dataset` input should have multiple elements; got shape {dataset.shape}.")
         count = dataset.shape[1]
-        weights = (
-            jnp.ones(count) / count if weights is None else jnp.atleast_1d(jnp.asarray(weights))
-        )
+        weights = jnp.ones(count) / count if weights is None else jnp.atleast_1d(jnp.asarray(weights))
         dataset, weights = promote_dtypes_inexact("gaussian_kde", dataset, weights)
         if weights.shape != (count,):
             raise ValueError(
@@ -126,9 +122,7 @@ class gaussian_kde:
                 f"mean must be of shape ({self.d},) and cov of shape ({self.d}, {self.d}); got shapes "
                 f"{mean.shape} and {cov.shape}."
             )
-        return jnp.exp(_mixture(mean[:, None], self.dataset, self.weights, self.covariance + cov))[
-            0
-        ]
+        return jnp.exp(_mixture(mean[:, None], self.dataset, self.weights, self.covariance + cov))[0]
 
     def integrate_box_1d(self, low, high):
         """The probability of the interval from `low` to `high`, in one dimension."""
@@ -156,12 +150,8 @@ class gaussian_kde:
     def integrate_kde(self, other):
         """The integral of the product of two densities."""
         if other.d != self.d:
-            raise ValueError(
-                f"KDEs are not the same dimensionality: {self.d} and {other.d}. Both must have the same."
-            )
-        values = _mixture(
-            other.dataset, self.dataset, self.weights, self.covariance + other.covariance
-        )
+            raise ValueError(f"KDEs are not the same dimensionality: {self.d} and {other.d}. Both must have the same.")
+        values = _mixture(other.dataset, self.dataset, self.weights, self.covariance + other.covariance)
         return jnp.sum(other.weights * jnp.exp(values))
 
     def resample(self, key, shape=()):
@@ -176,12 +166,8 @@ class gaussian_kde:
         """
         shape = tuple(shape)
         which, noise = random.split(key)
-        centers = jnp.take(
-            self.dataset, random.choice(which, self.n, shape, p=self.weights), axis=1
-        )
-        steps = random.multivariate_normal(
-            noise, jnp.zeros(self.d, self.covariance.dtype), self.covariance, shape
-        )
+        centers = jnp.take(self.dataset, random.choice(which, self.n, shape, p=self.weights), axis=1)
+        steps = random.multivariate_normal(noise, jnp.zeros(self.d, self.covariance.dtype), self.covariance, shape)
         return centers + jnp.moveaxis(steps, -1, 0)
 
     def set_bandwidth(self, bw_method=None):
@@ -214,9 +200,7 @@ def _factor(estimate, method):
             return (n * (d + 2) / 4) ** (-1 / (d + 4))
     elif jnp.ndim(method) == 0:
         return jnp.asarray(method)
-    raise ValueError(
-        f"`bw_method` should be 'scott', 'silverman', a scalar, or a callable; got {method!r}."
-    )
+    raise ValueError(f"`bw_method` should be 'scott', 'silverman', a scalar, or a callable; got {method!r}.")
 
 
 def _mixture(points, centers, weights, covariance):

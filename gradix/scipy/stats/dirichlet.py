@@ -38,9 +38,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """
     x, alpha = arguments("dirichlet.logpdf", (x, alpha))
     if alpha.aval.ndim != 1:
-        raise ValueError(
-            f"`alpha` must be one-dimensional; got alpha.shape={alpha.aval.shape}. Use vmap for several."
-        )
+        raise ValueError(f"`alpha` must be one-dimensional; got alpha.shape={alpha.aval.shape}. Use vmap for several.")
     n = alpha.aval.shape[0]
     if not x.aval.ndim or x.aval.shape[0] not in (n, n - 1):
         raise ValueError(

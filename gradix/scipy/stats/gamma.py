@@ -16,9 +16,7 @@ from gradix.scipy.stats.operands import kept, log_of_part, within
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
-_family = Distribution(
-    "gamma", "the gamma distribution", a=Parameter("the shape, positive", is_positive)
-)
+_family = Distribution("gamma", "the gamma distribution", a=Parameter("the shape, positive", is_positive))
 
 
 def _positive(z):

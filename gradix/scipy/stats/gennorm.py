@@ -15,9 +15,7 @@ from gradix.scipy.stats._distribution import Distribution, Parameter
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
-_family = Distribution(
-    "gennorm", "the generalized normal distribution", beta=Parameter("the power, positive")
-)
+_family = Distribution("gennorm", "the generalized normal distribution", beta=Parameter("the power, positive"))
 
 
 @_family.given("0.0, 2.0", "-0.5724")

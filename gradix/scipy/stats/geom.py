@@ -16,9 +16,7 @@ from gradix.scipy.stats.operands import kept, within
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
-_family = Distribution(
-    "geom", "the geometric distribution", p=Parameter("the probability of success", is_possible)
-)
+_family = Distribution("geom", "the geometric distribution", p=Parameter("the probability of success", is_possible))
 
 
 @_family.given("2, 0.5", "-1.3863")

@@ -41,8 +41,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     counts, n = promote_dtypes("multinomial.logpmf", x, n)
     if counts.aval.dtype not in BITWISE:
         raise ValueError(
-            f"x and n must be of integer type; got dtype {counts.aval.dtype}. Convert them with "
-            ".astype(int)."
+            f"x and n must be of integer type; got dtype {counts.aval.dtype}. Convert them with .astype(int)."
         )
     fits = (jnp.sum(counts, -1) == n) & jnp.all(counts >= 0, -1)
     p = inexact_operand("multinomial.logpmf", p)

@@ -63,14 +63,10 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
     # With one covariance matrix, all vectors are columns of one triangular system.
     if cov.aval.ndim == 2:
         flat = off.reshape(-1, n).T
-        scaled = lax.linalg.triangular_solve(factor, flat, left_side=True, lower=True).T.reshape(
-            off.shape
-        )
+        scaled = lax.linalg.triangular_solve(factor, flat, left_side=True, lower=True).T.reshape(off.shape)
     else:
         factor = broadcast_to(factor, (*lead, n, n))
-        scaled = lax.linalg.triangular_solve(factor, off[..., None], left_side=True, lower=True)[
-            ..., 0
-        ]
+        scaled = lax.linalg.triangular_solve(factor, off[..., None], left_side=True, lower=True)[..., 0]
     return -(jnp.sum(scaled * scaled, -1) + n * LOG_2PI) / 2 - half_log
 
 

@@ -11,12 +11,7 @@ from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import xlog1py, xlogy
 from gradix.scipy.special.gammas import log_beta
-from gradix.scipy.stats._distribution import (
-    Distribution,
-    Parameter,
-    is_positive,
-    is_possible,
-)
+from gradix.scipy.stats._distribution import Distribution, Parameter, is_positive, is_possible
 from gradix.scipy.stats.operands import as_log_probability, kept, within, zero_where
 
 if TYPE_CHECKING:

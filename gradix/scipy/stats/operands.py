@@ -47,11 +47,7 @@ def log1m_exp(x):
     M. Mächler, "Accurately computing log(1 - exp(-|a|))" (2012).
     """
     near = x > -0.6931472
-    return jnp.where(
-        near,
-        jnp.log(-jnp.expm1(jnp.where(near, x, -1))),
-        jnp.log1p(-jnp.exp(jnp.where(near, -1, x))),
-    )
+    return jnp.where(near, jnp.log(-jnp.expm1(jnp.where(near, x, -1))), jnp.log1p(-jnp.exp(jnp.where(near, -1, x))))
 
 
 def complement(x):

@@ -15,9 +15,7 @@ from gradix.scipy.stats.operands import complement, kept, log1m_exp, probability
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
-_family = Distribution(
-    "pareto", "the Pareto distribution", b=Parameter("the power, positive", is_positive)
-)
+_family = Distribution("pareto", "the Pareto distribution", b=Parameter("the power, positive", is_positive))
 
 
 def _logarithm_of_rest(tail):

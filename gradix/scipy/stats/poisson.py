@@ -17,9 +17,7 @@ from gradix.scipy.stats.operands import kept, within
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
-_family = Distribution(
-    "poisson", "the Poisson distribution", mu=Parameter("the mean, not negative", is_not_negative)
-)
+_family = Distribution("poisson", "the Poisson distribution", mu=Parameter("the mean, not negative", is_not_negative))
 
 _SERIES_FROM, _TERMS = 60.0, 140
 

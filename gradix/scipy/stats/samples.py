@@ -25,9 +25,7 @@ class ModeResult(NamedTuple):
 
 def _check_policy(name: str, nan_policy: str, allowed: tuple) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
-        raise ValueError(
-            f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}."
-        )
+        raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}.")
     if nan_policy == "raise":
         raise NotImplementedError(
             f"{name}: nan_policy='raise' is not supported, because values are not known when a program "
@@ -35,8 +33,7 @@ def _check_policy(name: str, nan_policy: str, allowed: tuple) -> None:
         )
     if nan_policy not in allowed:
         raise NotImplementedError(
-            f"{name}: nan_policy={nan_policy!r} is not implemented. Remove NaNs first, as by "
-            "a[~jnp.isnan(a)]."
+            f"{name}: nan_policy={nan_policy!r} is not implemented. Remove NaNs first, as by a[~jnp.isnan(a)]."
         )
 
 
@@ -48,9 +45,7 @@ def _ordered(x, axis):
     return jnp.moveaxis(x, axis, -1), axis
 
 
-def mode(
-    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
-) -> ModeResult:
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent value along an axis, and its count; of several values the smallest.
 
     Args:
@@ -83,11 +78,7 @@ def mode(
             (rows[..., 1:] != rows[..., 1:]) & (rows[..., :-1] != rows[..., :-1])
         )
         numbers = lax.iota(np.int32, n)
-        starts = jnp.where(
-            jnp.concatenate([jnp.ones_like(same, shape=(*rows.shape[:-1], 1)), ~same], -1),
-            numbers,
-            0,
-        )
+        starts = jnp.where(jnp.concatenate([jnp.ones_like(same, shape=(*rows.shape[:-1], 1)), ~same], -1), numbers, 0)
         lengths = numbers - lax.cummax(starts, axis=rows.ndim - 1) + 1
         best = jnp.argmax(lengths, -1, keepdims=True)
         value = jnp.take_along_axis(rows, best, -1)[..., 0]
@@ -98,9 +89,7 @@ def mode(
     return ModeResult(value, count)
 
 
-def rankdata(
-    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Array:
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """The ranks of elements, counted from 1.
 
     Args:
@@ -126,9 +115,7 @@ def rankdata(
     """
     _check_policy("rankdata", nan_policy, ("propagate",))
     if method not in ("average", "min", "max", "dense", "ordinal"):
-        raise ValueError(
-            f"unknown method {method!r}. Use 'average', 'min', 'max', 'dense' or 'ordinal'."
-        )
+        raise ValueError(f"unknown method {method!r}. Use 'average', 'min', 'max', 'dense' or 'ordinal'.")
     x = as_operand("rankdata", a)
     x = x.reshape(1) if not x.ndim else x
     rows, place = _ordered(x, axis)
@@ -137,9 +124,7 @@ def rankdata(
         return jnp.zeros(x.shape if axis is not None else (0,))
     order = jnp.argsort(rows, axis=-1, stable=True)
     back = jnp.argsort(order, axis=-1)
-    ranks = (
-        _sorted_ranks(jnp.take_along_axis(rows, order, -1), method) if method != "ordinal" else None
-    )
+    ranks = _sorted_ranks(jnp.take_along_axis(rows, order, -1), method) if method != "ordinal" else None
     out = (back + 1).astype(float) if ranks is None else jnp.take_along_axis(ranks, back, -1)
     if x.aval.dtype in INEXACT:
         out = jnp.where(jnp.any(rows != rows, -1, keepdims=True), np.nan, out)
@@ -150,9 +135,7 @@ def _sorted_ranks(rows, method: str):
     """The ranks of sorted elements."""
     n, last = rows.shape[-1], rows.ndim - 1
     numbers = lax.iota(np.int32, n)
-    new = jnp.concatenate(
-        [jnp.ones(rows.shape[:-1] + (1,), bool), rows[..., 1:] != rows[..., :-1]], -1
-    )
+    new = jnp.concatenate([jnp.ones(rows.shape[:-1] + (1,), bool), rows[..., 1:] != rows[..., :-1]], -1)
     if method == "dense":
         return jnp.cumsum(new, -1).astype(float)
     least = lax.cummax(jnp.where(new, numbers, 0), axis=last) + 1
@@ -164,12 +147,7 @@ def _sorted_ranks(rows, method: str):
 
 
 def sem(
-    a: ArrayLike,
-    axis: int | None = 0,
-    ddof: int = 1,
-    nan_policy: str = "propagate",
-    *,
-    keepdims: bool = False,
+    a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Array:
     """The standard error of the mean: the standard deviation over the root of the count.
 

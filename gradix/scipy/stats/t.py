@@ -19,9 +19,7 @@ from gradix.scipy.stats.operands import LOG_2PI, kept
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
-_family = Distribution(
-    "t", "Student's t distribution", df=Parameter("the degrees of freedom, positive", is_positive)
-)
+_family = Distribution("t", "Student's t distribution", df=Parameter("the degrees of freedom, positive", is_positive))
 
 
 @_family.given("0.0, 1.0", "-1.1447")
@@ -32,11 +30,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     df = kept(normal, df, 1)
     half = df / 2
     # The difference of two values of log Γ would lose digits for many degrees of freedom.
-    value = (
-        -betaln(half, jnp.full_like(half, 0.5))
-        - jnp.log(df) / 2
-        - (half + 0.5) * jnp.log1p(z * z / df)
-    )
+    value = -betaln(half, jnp.full_like(half, 0.5)) - jnp.log(df) / 2 - (half + 0.5) * jnp.log1p(z * z / df)
     return jnp.where(normal, -(z * z + LOG_2PI) / 2, value) - jnp.log(scale)
 
 

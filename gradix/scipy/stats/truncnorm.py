@@ -34,10 +34,7 @@ def log_mass(a: ArrayLike, b: ArrayLike) -> Array:
     """
     # If both are on one side, the tails of that side are subtracted; else both tails from 1.
     left, right = b <= 0, a > 0
-    low, high = (
-        jnp.where(right, -b, jnp.where(left, a, -1)),
-        jnp.where(right, -a, jnp.where(left, b, -0.5)),
-    )
+    low, high = (jnp.where(right, -b, jnp.where(left, a, -1)), jnp.where(right, -a, jnp.where(left, b, -0.5)))
     larger, less = log_ndtr(high), log_ndtr(low)
     one_tail = larger + log1m_exp(less - larger)
     return jnp.where(left | right, one_tail, jnp.log1p(-ndtr(a) - ndtr(-b)))
@@ -60,39 +57,29 @@ def _valid(a, b, value):
 
 
 @_family.given("0.5, -1.0, 1.0", "-0.6622", is_weak=False)
-def logpdf(
-    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
-) -> Array:
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     outside = (z < a) | (z > b)
     value = -(z * z + LOG_2PI) / 2 - log_mass(a, b) - jnp.log(scale)
     return _valid(a, b, within(outside, value, -np.inf))
 
 
-pdf = _family.derived(
-    "pdf", jnp.exp, logpdf, example="0.5, -1.0, 1.0", value="0.5157", is_weak=False
-)
+pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.5, -1.0, 1.0", value="0.5157", is_weak=False)
 
 
 @_family.given("0.5, -1.0, 1.0", "-0.2479", is_weak=False)
-def logcdf(
-    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
-) -> Array:
+def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     outside = (z <= a) | (z >= b)
     value = _log_part(*_log_masses(a, kept(outside, z, (a + b) / 2), b))
     return _valid(a, b, within(outside, value, jnp.where(z <= a, -np.inf, 0)))
 
 
-cdf = _family.derived(
-    "cdf", jnp.exp, logcdf, example="0.5, -1.0, 1.0", value="0.7805", is_weak=False
-)
+cdf = _family.derived("cdf", jnp.exp, logcdf, example="0.5, -1.0, 1.0", value="0.7805", is_weak=False)
 
 
 @_family.given("0.5, -1.0, 1.0", "-1.5162", is_weak=False)
-def logsf(
-    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
-) -> Array:
+def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     z = (x - loc) / scale
     outside = (z <= a) | (z >= b)
     below, above = _log_masses(a, kept(outside, z, (a + b) / 2), b)

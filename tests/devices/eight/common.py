@@ -1,4 +1,5 @@
 """What the tests on eight devices share."""
+
 import numpy as np
 
 import gradix
@@ -6,7 +7,7 @@ from gradix.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 
 def mesh(shape=(4, 2), names=("x", "y")) -> Mesh:
-    return Mesh(np.array(gradix.devices()[:int(np.prod(shape))]).reshape(shape), names)
+    return Mesh(np.array(gradix.devices()[: int(np.prod(shape))]).reshape(shape), names)
 
 
 def on(m: Mesh, *spec) -> NamedSharding:

@@ -1,4 +1,5 @@
 """Arrays over eight devices: where they lie, their parts, and what eager operations make of them."""
+
 import pickle
 
 import numpy as np
@@ -8,14 +9,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix.experimental.layout import Format, Layout
-from gradix.sharding import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    NamedSharding,
-    PartitionSpec as P,
-    SingleDeviceSharding,
-)
+from gradix.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 from tests.devices.eight.common import mesh, on, sharded
 
 X = np.arange(16.0, dtype=np.float32).reshape(8, 2)
@@ -29,35 +23,56 @@ def test_meshes():
     assert m.abstract_mesh == m.abstract_mesh and m.abstract_mesh.shape_tuple == (("x", 4), ("y", 2))
     assert AbstractMesh((4, 2), ("x", "y")) == pickle.loads(pickle.dumps(AbstractMesh((4, 2), ("x", "y"))))
     assert gradix.make_mesh((2,), ("a",)).axis_types == (AxisType.Explicit,)
-    for wrong in (lambda: Mesh(gradix.devices(), ("x", "y")), lambda: gradix.make_mesh((4, 4), ("x", "y")),
-                  lambda: AbstractMesh((2,), ("x", "y")), lambda: Mesh([gradix.devices()[0]] * 2, "x")):
+    for wrong in (
+        lambda: Mesh(gradix.devices(), ("x", "y")),
+        lambda: gradix.make_mesh((4, 4), ("x", "y")),
+        lambda: AbstractMesh((2,), ("x", "y")),
+        lambda: Mesh([gradix.devices()[0]] * 2, "x"),
+    ):
         with pytest.raises(ValueError):
             wrong()
 
 
-@pytest.mark.parametrize(("spec", "shape"), [(P("x"), (2, 2)), (P(None, "y"), (8, 1)), (P(("x", "y")), (1, 2)), (P(), (8, 2)),
-                                             (P("x", "y"), (2, 1)), (P(("y", "x")), (1, 2))])
+@pytest.mark.parametrize(
+    ("spec", "shape"),
+    [
+        (P("x"), (2, 2)),
+        (P(None, "y"), (8, 1)),
+        (P(("x", "y")), (1, 2)),
+        (P(), (8, 2)),
+        (P("x", "y"), (2, 1)),
+        (P(("y", "x")), (1, 2)),
+    ],
+)
 def test_parts(spec, shape):
     m = mesh()
     s = NamedSharding(m, spec)
     a = gradix.device_put(X, s)
     assert s.shard_shape((8, 2)) == shape and a.sharding == s and a.committed and a.is_fully_addressable
-    assert a.is_fully_replicated == (shape == (8, 2)) and len(a.addressable_shards) == 8 and a.devices() == set(gradix.devices())
+    assert (
+        a.is_fully_replicated == (shape == (8, 2))
+        and len(a.addressable_shards) == 8
+        and a.devices() == set(gradix.devices())
+    )
     for part in a.addressable_shards:
         assert part.data.shape == shape and part.data.devices() == {part.device}
         np.testing.assert_array_equal(part.data, X[part.index])
-    assert sorted([p.replica_id for p in a.global_shards]) == sorted([i for _ in range(16 // int(np.prod(shape)) or 1)
-                                                                      for i in range(8 // (16 // int(np.prod(shape))))])
+    assert sorted([p.replica_id for p in a.global_shards]) == sorted(
+        [i for _ in range(16 // int(np.prod(shape)) or 1) for i in range(8 // (16 // int(np.prod(shape))))]
+    )
     np.testing.assert_array_equal(a, X)
     np.testing.assert_array_equal(a.addressable_data(3), X[a.addressable_shards[3].index])
 
 
 def test_shardings_that_do_not_fit():
     m = mesh()
-    for wrong, match in ((lambda: on(m, "z"), "not found in mesh"), (lambda: on(m, "x", "x"), "duplicate"),
-                         (lambda: gradix.device_put(np.zeros(7), on(m, "x")), "dimension size is 7"),
-                         (lambda: gradix.device_put(np.zeros(()), on(m, "x")), "rank at least 1"),
-                         (lambda: NamedSharding(m, P("x"), memory_kind="disk"), "memory kind")):
+    for wrong, match in (
+        (lambda: on(m, "z"), "not found in mesh"),
+        (lambda: on(m, "x", "x"), "duplicate"),
+        (lambda: gradix.device_put(np.zeros(7), on(m, "x")), "dimension size is 7"),
+        (lambda: gradix.device_put(np.zeros(()), on(m, "x")), "rank at least 1"),
+        (lambda: NamedSharding(m, P("x"), memory_kind="disk"), "memory kind"),
+    ):
         with pytest.raises(ValueError, match=match):
             wrong()
     with pytest.raises(TypeError, match="PartitionSpec"):
@@ -73,21 +88,34 @@ def test_equivalent_shardings():
 def test_eager_operations_stay_where_their_operands_lie():
     m = mesh()
     a = sharded(X, m, "x")
-    for out, value, spec in ((a + 1, X + 1, P("x")), (a.T, X.T, P(None, "x")), (a.sum(), X.sum(), P()), (a * 2.0, X * 2, P("x")),
-                             (jnp.sin(a), np.sin(X), P("x")), (a @ a.T, X @ X.T, P("x")), (a[2:4], X[2:4], None)):
+    for out, value, spec in (
+        (a + 1, X + 1, P("x")),
+        (a.T, X.T, P(None, "x")),
+        (a.sum(), X.sum(), P()),
+        (a * 2.0, X * 2, P("x")),
+        (jnp.sin(a), np.sin(X), P("x")),
+        (a @ a.T, X @ X.T, P("x")),
+        (a[2:4], X[2:4], None),
+    ):
         np.testing.assert_allclose(out, value, rtol=1e-5)
-        assert out.committed and (spec is None or out.sharding.is_equivalent_to(NamedSharding(m, spec), out.ndim)), out.sharding
+        assert out.committed and (spec is None or out.sharding.is_equivalent_to(NamedSharding(m, spec), out.ndim)), (
+            out.sharding
+        )
     whole = sharded(X[0], m)
     assert (whole + 1).sharding.is_fully_replicated and (whole + 1).committed
     np.testing.assert_array_equal(a + whole, X + X[0])
-    np.testing.assert_array_equal(gradix.grad(lambda v: (v ** 2).sum())(a), 2 * X)
-    assert gradix.grad(lambda v: (v ** 2).sum())(a).sharding.is_equivalent_to(on(m, "x"), 2)
+    np.testing.assert_array_equal(gradix.grad(lambda v: (v**2).sum())(a), 2 * X)
+    assert gradix.grad(lambda v: (v**2).sum())(a).sharding.is_equivalent_to(on(m, "x"), 2)
 
 
 def test_single_devices():
     second, third = gradix.devices()[1:3]
     b = gradix.device_put(jnp.ones(3), second)
-    assert b.sharding == SingleDeviceSharding(second) and (b + 1).devices() == {second} and (b[0] * 2).devices() == {second}
+    assert (
+        b.sharding == SingleDeviceSharding(second)
+        and (b + 1).devices() == {second}
+        and (b[0] * 2).devices() == {second}
+    )
     assert jnp.ones(3).devices() == {gradix.devices()[0]} and not (jnp.ones(3) + 1).committed
     assert gradix.jit(lambda x, y: x * y)(b, jnp.ones(3)).devices() == {second}
     with pytest.raises(ValueError, match=r"incompatible devices.*\[1\].*\[2\]"):
@@ -104,15 +132,21 @@ def test_arrays_from_parts():
     m = mesh()
     made = gradix.make_array_from_callback((8, 2), on(m, "x", "y"), lambda i: X[i])
     np.testing.assert_array_equal(made, X)
-    parts = [gradix.device_put(X[i * 2:i * 2 + 2, j:j + 1], gradix.devices()[2 * i + j]) for i in range(4) for j in range(2)]
+    parts = [
+        gradix.device_put(X[i * 2 : i * 2 + 2, j : j + 1], gradix.devices()[2 * i + j])
+        for i in range(4)
+        for j in range(2)
+    ]
     joined = gradix.make_array_from_single_device_arrays((8, 2), on(m, "x", "y"), parts[::-1])
     np.testing.assert_array_equal(joined, X)
     np.testing.assert_array_equal(joined + made, 2 * X)
     local = gradix.make_array_from_process_local_data(on(m, "x"), X)
     assert local.sharding == on(m, "x")
-    for wrong in (lambda: gradix.make_array_from_single_device_arrays((8, 2), on(m, "x", "y"), parts[:3]),
-                  lambda: gradix.make_array_from_single_device_arrays((8, 4), on(m, "x", "y"), parts),
-                  lambda: gradix.make_array_from_callback((8, 2), on(m, "x"), lambda i: X)):
+    for wrong in (
+        lambda: gradix.make_array_from_single_device_arrays((8, 2), on(m, "x", "y"), parts[:3]),
+        lambda: gradix.make_array_from_single_device_arrays((8, 4), on(m, "x", "y"), parts),
+        lambda: gradix.make_array_from_callback((8, 2), on(m, "x"), lambda i: X),
+    ):
         with pytest.raises(ValueError):
             wrong()
     split = gradix.device_put_sharded(list(X), gradix.devices())

@@ -1,4 +1,5 @@
 """Shardings, devices and options arrive where they were asked for, or are refused."""
+
 import numpy as np
 import pytest
 
@@ -100,7 +101,9 @@ def test_pcast_of_wrong_axes_and_outside_of_shard_map():
         with pytest.raises(ValueError, match="inside of gradix.shard_map"):
             lax.pcast(np.arange(8.0), "x", to="varying")
         with pytest.raises(TypeError, match="must be a tuple or a str"):
-            gradix.shard_map(lambda x: lax.pcast(x, {"x"}, to="varying"), in_specs=P(), out_specs=P("x"))(np.arange(8.0))
+            gradix.shard_map(lambda x: lax.pcast(x, {"x"}, to="varying"), in_specs=P(), out_specs=P("x"))(
+                np.arange(8.0)
+            )
 
 
 def test_shard_map_over_another_mesh_than_that_of_its_argument():

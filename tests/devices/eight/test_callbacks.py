@@ -1,4 +1,5 @@
 """Python functions called from programs over several devices: whole arrays come in, and each effect happens once."""
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -38,11 +39,17 @@ def show(x, ordered):
 PROGRAMS = {
     "sum": (lambda effect: lambda x: effect(x.sum()), [28]),
     "whole": (lambda effect: effect, [X.tolist()]),
-    "while": (lambda effect: lambda x: lax.while_loop(lambda c: c.sum() < 40, lambda c: c + 1 + 0 * effect(c.sum()), x), [28, 36]),
+    "while": (
+        lambda effect: lambda x: lax.while_loop(lambda c: c.sum() < 40, lambda c: c + 1 + 0 * effect(c.sum()), x),
+        [28, 36],
+    ),
     "scan": (lambda effect: lambda x: lax.scan(lambda c, _: (c + 1, effect(c.sum())), x, None, 2)[1], [28, 36]),
     "fori": (lambda effect: lambda x: lax.fori_loop(0, 3, lambda i, c: c + effect(i), x), [0, 1, 2]),
     "cond": (lambda effect: lambda x: lax.cond(x.sum() > 0, lambda x: x + effect(x.max()), lambda x: x, x), [7]),
-    "a step of training": (lambda effect: lambda x: gradix.grad(lambda w: effect(((w * x - 1) ** 2).mean()))(jnp.float32(0)), [1]),
+    "a step of training": (
+        lambda effect: lambda x: gradix.grad(lambda w: effect(((w * x - 1) ** 2).mean()))(jnp.float32(0)),
+        [1],
+    ),
 }
 
 
@@ -52,7 +59,7 @@ PROGRAMS = {
 def test_an_effect_happens_once(program, seen, kind, ordered):
     for effect in (tell, show):
         if effect is tell and seen == [1]:
-            continue                                        # no derivative of a value that Python returned is asked for
+            continue  # no derivative of a value that Python returned is asked for
         SEEN.clear()
         gradix.jit(program(lambda x, e=effect: e(x, ordered)))(divided(kind))
         gradix.effects_barrier()
@@ -91,7 +98,10 @@ def test_exceptions_and_wrong_results_name_what_is_wrong():
 
 @pytest.mark.parametrize("size", [1, 8])
 def test_in_shard_map(size):
-    x, m = divided(AxisType.Auto, size=size), gradix.make_mesh((size,), ("x",), axis_types=(AxisType.Auto,), devices=gradix.devices()[:size])
+    x, m = (
+        divided(AxisType.Auto, size=size),
+        gradix.make_mesh((size,), ("x",), axis_types=(AxisType.Auto,), devices=gradix.devices()[:size]),
+    )
     n = 8 // size
     part = gradix.ShapeDtypeStruct((n,), "float32")
     bodies = {

@@ -1,4 +1,5 @@
 """Checkpoints of arrays over eight devices: whole after a kill, on another mesh, in part, in the background, in TensorStore's files."""
+
 import asyncio
 import os
 import pathlib
@@ -24,7 +25,9 @@ X = np.arange(32.0, dtype=np.float32).reshape(8, 4)
 def test_a_kill_in_mid_write_leaves_the_last_whole_one_for_another_mesh(times, tmp_path):
     chance, m = random.Random(7), mesh((4, 2))
     for _ in range(times):
-        writer = subprocess.Popen([sys.executable, str(SAVES), str(tmp_path)], env={**os.environ}, text=True, stdout=subprocess.PIPE)
+        writer = subprocess.Popen(
+            [sys.executable, str(SAVES), str(tmp_path)], env={**os.environ}, text=True, stdout=subprocess.PIPE
+        )
         last = int(writer.stdout.readline())
         time.sleep(chance.random() * 0.05)
         writer.kill()
@@ -38,9 +41,11 @@ def test_parts_types_and_the_background(tmp_path):
     m = mesh((4, 2))
     tree = {"w": gradix.device_put(X, on(m, "x", "y")), "b": [jnp.ones(2), (jnp.float32(3),)]}
     saved = ps.nonblocking_save(tree, tmp_path)
-    tree["w"].delete()                                       # as a donating step would
+    tree["w"].delete()  # as a donating step would
     saved.result()
-    assert saved.done() and saved.exception() is None and saved.pytree["w"] == gradix.ShapeDtypeStruct((8, 4), np.float32)
+    assert (
+        saved.done() and saved.exception() is None and saved.pytree["w"] == gradix.ShapeDtypeStruct((8, 4), np.float32)
+    )
     assert ps.load_pytreedef(tmp_path) == saved.pytree
     part = ps.load(tmp_path, {"w": on(m, "y"), "b": None}, mask={"w": True, "b": False})
     assert part["b"] == [None, (None,)] and part["w"].sharding == on(m, "y")
@@ -62,10 +67,19 @@ def test_specifications_of_tensorstore():
     assert shared == {"driver": "ocdbt", "base": {"driver": "file", "path": "/a/process_3"}, "path": "b"}
     assert ts.get_tensorstore_spec("gs://k/a/b")["kvstore"] == {"driver": "gcs", "bucket": "k", "path": "a/b"}
     a = gradix.device_put(X, on(mesh((4, 2)), "x", "y"))
-    assert ts.get_tensorstore_spec("/a/b", arr=a)["metadata"] == {"compressor": {"id": "zstd"}, "shape": (8, 4), "chunks": [2, 2]}
+    assert ts.get_tensorstore_spec("/a/b", arr=a)["metadata"] == {
+        "compressor": {"id": "zstd"},
+        "shape": (8, 4),
+        "chunks": [2, 2],
+    }
     third = ts.get_tensorstore_spec("/a/b", arr=a, driver="zarr3")["metadata"]
     assert third["data_type"] == "float32" and third["chunk_grid"]["configuration"]["chunk_shape"] == [2, 2]
-    for spec, remote in [("s3://b", True), ("/tmp", False), ({"kvstore": {"base": {"driver": "gcs"}}}, True), (file, False)]:
+    for spec, remote in [
+        ("s3://b", True),
+        ("/tmp", False),
+        ({"kvstore": {"base": {"driver": "gcs"}}}, True),
+        (file, False),
+    ]:
         assert ts.is_remote_storage(spec) is remote
     with pytest.raises(ValueError, match="absolute"):
         ts.get_tensorstore_spec("a/b", ocdbt=True)
@@ -80,8 +94,12 @@ def test_files_of_tensorstore(ocdbt, tmp_path):
     a = gradix.device_put(X, on(m, "x", "y"))
     specs = [ts.get_tensorstore_spec(str(tmp_path / n), ocdbt=ocdbt) for n in ("w", "h")]
     ts.run_serialization([a, jnp.ones(3, jnp.bfloat16)], specs)
-    for sharding, shape, dtype, want in [(on(m, "y"), None, None, X), (SingleDeviceSharding(gradix.devices()[2]), (8, 4), None, X),
-                                         (on(m, "x"), (12, 4), None, np.pad(X, ((0, 4), (0, 0)))), (on(m, "x"), (4, 2), "int32", X[:4, :2])]:
+    for sharding, shape, dtype, want in [
+        (on(m, "y"), None, None, X),
+        (SingleDeviceSharding(gradix.devices()[2]), (8, 4), None, X),
+        (on(m, "x"), (12, 4), None, np.pad(X, ((0, 4), (0, 0)))),
+        (on(m, "x"), (4, 2), "int32", X[:4, :2]),
+    ]:
         back, half = ts.run_deserialization([sharding, on(m)], specs, [shape, None], [dtype, None], concurrent_gb=1)
         assert back.sharding == sharding and back.dtype == np.dtype(dtype or "float32") and half.dtype == jnp.bfloat16
         np.testing.assert_array_equal(back, want)
@@ -108,7 +126,8 @@ def test_writing_while_the_program_goes_on(tmp_path):
 
     def fails():
         raise ValueError("in the callback")
-    with pytest.raises(ValueError, match="chunks"):              # of another division
+
+    with pytest.raises(ValueError, match="chunks"):  # of another division
         manager.serialize_with_paths(back, paths)
     manager.serialize_with_paths(back, [p + "2" for p in paths], on_commit_callback=fails)
     with pytest.raises(ValueError, match="in the callback"):

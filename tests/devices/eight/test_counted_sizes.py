@@ -1,4 +1,5 @@
 """Sizes that values decide on eight devices: arrays divided along other axes, and selections on each device."""
+
 import numpy as np
 import pytest
 
@@ -36,8 +37,10 @@ def test_divided_along_the_selected_axis():
 
 def test_each_device_selects():
     mesh = gradix.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+
     def part(x):
         return gradix.lax.psum(jnp.sort(x[x > 0]).sum() + x[x > 1][::-1].sum(), "d")
+
     f = gradix.shard_map(part, mesh=mesh, in_specs=P("d"), out_specs=P())
     x = jnp.asarray(X.ravel())
     want = X[X > 0].sum() + X[X > 1].sum()

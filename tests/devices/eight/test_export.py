@@ -1,4 +1,5 @@
 """Programs divided over eight devices, in files that go to JAX and come from it."""
+
 import importlib.util
 import subprocess
 import sys
@@ -33,7 +34,11 @@ def test_shardings_are_written_and_read():
     assert e.nr_devices == 8 and [s.spec for s in e._in_named_shardings] == [P("x", None), P(None, "y")]
     assert e.out_shardings_jax(mesh()) == (on("x", "y"), None)
     read = export.deserialize(e.serialize(vjp_order=1))
-    assert (read.nr_devices, read._in_named_shardings, read._out_named_shardings) == (8, e._in_named_shardings, e._out_named_shardings)
+    assert (read.nr_devices, read._in_named_shardings, read._out_named_shardings) == (
+        8,
+        e._in_named_shardings,
+        e._out_named_shardings,
+    )
     with pytest.raises(ValueError, match="exported for the mesh"):
         read.in_shardings_jax(mesh((2, 4)))
     for program in (e, read):
@@ -47,9 +52,12 @@ def test_shardings_are_written_and_read():
 
 
 def test_divided_programs_for_several_platforms_are_one_file():
-    jitted = gradix.jit(lambda a, w: lax.platform_dependent(f(a, w), cpu=lambda x: x, default=lambda x: (-x[0], x[1])),
-                        in_shardings=(on("x", None), on(None, "y")), out_shardings=(on("x", "y"), None))
-    n, = export.symbolic_shape("8*n")
+    jitted = gradix.jit(
+        lambda a, w: lax.platform_dependent(f(a, w), cpu=lambda x: x, default=lambda x: (-x[0], x[1])),
+        in_shardings=(on("x", None), on(None, "y")),
+        out_shardings=(on("x", "y"), None),
+    )
+    (n,) = export.symbolic_shape("8*n")
     for spec in (X, gradix.ShapeDtypeStruct((n, 8), "float32")):
         read = export.deserialize(export.export(jitted, platforms=("tpu", "cpu"))(spec, W).serialize(vjp_order=1))
         assert (read.nr_devices, read.platforms) == (8, ("tpu", "cpu"))
@@ -70,8 +78,10 @@ def test_a_program_runs_where_its_arguments_lie():
 
 
 def test_divided_batches_of_any_size():
-    n, = export.symbolic_shape("8*n")
-    divided = gradix.jit(lambda x: lax.with_sharding_constraint(jnp.cumsum(x, axis=1), on("x", None)) * 2, in_shardings=on("x", None))
+    (n,) = export.symbolic_shape("8*n")
+    divided = gradix.jit(
+        lambda x: lax.with_sharding_constraint(jnp.cumsum(x, axis=1), on("x", None)) * 2, in_shardings=on("x", None)
+    )
     e = export.deserialize(export.export(divided)(gradix.ShapeDtypeStruct((n, 3), "float32")).serialize())
     for rows in (8, 16):
         x = np.ones((rows, 3), "f4")
@@ -97,6 +107,7 @@ def test_devices_that_are_not_there_are_named():
 def test_divided_programs_go_to_jax_and_come_from_it():
     import jax
     from jax import export as their
+
     place = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     at = lambda *s: jax.sharding.NamedSharding(place, jax.sharding.PartitionSpec(*s))
     ins = (at("x", None), at(None, "y"))
@@ -111,9 +122,13 @@ def test_divided_programs_go_to_jax_and_come_from_it():
     g = lambda a, w: (jax.numpy.sin(a) @ w, a.sum(0))
     theirs = their.export(jax.jit(g, in_shardings=ins, out_shardings=(at("x", "y"), None)))(X, W)
     several = their.export(jax.jit(g, in_shardings=ins), platforms=("cuda", "cpu"))(X, W)
-    np.testing.assert_allclose(export.deserialize(several.serialize()).call(X, W)[0], np.sin(X) @ W, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        export.deserialize(several.serialize()).call(X, W)[0], np.sin(X) @ W, rtol=1e-5, atol=1e-5
+    )
     read = export.deserialize(theirs.serialize(vjp_order=1))
-    assert [s.spec for s in read._in_named_shardings] == [P("x", None), P(None, "y")] and read._out_named_shardings[1] is None
+    assert [s.spec for s in read._in_named_shardings] == [P("x", None), P(None, "y")] and read._out_named_shardings[
+        1
+    ] is None
     out, _ = read.call(X, W)
     assert out.sharding.spec == P("x", "y")
     np.testing.assert_allclose(out, np.sin(X) @ W, rtol=1e-5, atol=1e-5)
@@ -122,18 +137,25 @@ def test_divided_programs_go_to_jax_and_come_from_it():
 
 def test_parts_of_arrays_that_lie_nowhere_in_particular():
     """A shard_map whose program says of no argument where it lies is called with plain arrays, and differentiated."""
-    part = gradix.shard_map(lambda x: x * lax.axis_index("x") + lax.psum(x.sum(), ("x", "y")), mesh=mesh(), in_specs=P("x", "y"), out_specs=P("x", "y"))
+    part = gradix.shard_map(
+        lambda x: x * lax.axis_index("x") + lax.psum(x.sum(), ("x", "y")),
+        mesh=mesh(),
+        in_specs=P("x", "y"),
+        out_specs=P("x", "y"),
+    )
     e = export.deserialize(export.export(gradix.jit(part))(X).serialize(vjp_order=1))
     np.testing.assert_allclose(e.call(X), gradix.jit(part)(X), rtol=1e-6)
     total = lambda g: lambda x: (g(x) ** 2).mean()
-    np.testing.assert_allclose(gradix.jit(gradix.grad(total(e.call)))(X), gradix.jit(gradix.grad(total(part)))(X), rtol=1e-5)
+    np.testing.assert_allclose(
+        gradix.jit(gradix.grad(total(e.call)))(X), gradix.jit(gradix.grad(total(part)))(X), rtol=1e-5
+    )
     # out of jit too, where what the call gave lies as no mesh says that the arguments are on
     assert isinstance(e.call(X).sharding, gradix.sharding.GSPMDSharding)
     np.testing.assert_allclose(gradix.grad(total(e.call))(X), gradix.jit(gradix.grad(total(part)))(X), rtol=1e-5)
 
 
 def test_parts_of_open_sizes_are_refused_where_they_are_exported_and_called():
-    n, = export.symbolic_shape("n")
+    (n,) = export.symbolic_shape("n")
     part = gradix.shard_map(lambda x: x * 2, mesh=mesh(), in_specs=P("x"), out_specs=P("x"))
     with pytest.raises(NotImplementedError, match="shard_map of arrays whose sizes are variables.*in_shardings"):
         export.export(gradix.jit(part))(gradix.ShapeDtypeStruct((8 * n, 3), "float32"))
@@ -145,24 +167,33 @@ def test_parts_of_open_sizes_are_refused_where_they_are_exported_and_called():
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
 def test_a_file_with_parts_of_open_sizes_does_not_end_the_process(tmp_path):
     """XLA's refinement of such a program ends the process; the reference implementation writes such files."""
-    write = ("import jax, sys, numpy as np; from jax import export; from jax.sharding import PartitionSpec as P; n, = export.symbolic_shape('n');"
-             "jax.config.update('jax_num_cpu_devices', 2);"
-             "mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ('d',)); f = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P('d'), out_specs=P('d'));"
-             "open(sys.argv[1], 'wb').write(export.export(jax.jit(f))(jax.ShapeDtypeStruct((2 * n, 3), 'float32')).serialize())")
+    write = (
+        "import jax, sys, numpy as np; from jax import export; from jax.sharding import PartitionSpec as P; n, = export.symbolic_shape('n');"
+        "jax.config.update('jax_num_cpu_devices', 2);"
+        "mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ('d',)); f = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P('d'), out_specs=P('d'));"
+        "open(sys.argv[1], 'wb').write(export.export(jax.jit(f))(jax.ShapeDtypeStruct((2 * n, 3), 'float32')).serialize())"
+    )
     subprocess.run([sys.executable, "-c", write, str(tmp_path / "parts")], check=True, capture_output=True)
     with pytest.raises(ValueError, match="XLA cannot find the sizes of their"):
         export.deserialize((tmp_path / "parts").read_bytes()).call(np.ones((4, 3), "f4"))
+
 
 def test_arrays_on_several_devices_and_no_mesh_are_computed_with():
     part = gradix.shard_map(lambda x: x * 2, mesh=mesh(), in_specs=P("x", "y"), out_specs=P("x", "y"))
     y = export.export(gradix.jit(part))(X).call(X)
     assert not hasattr(y.sharding, "spec")
-    doubled = {"eager": y + y, "jit": gradix.jit(lambda v: v + v)(y), "with a named one": y + gradix.device_put(2 * X, on("x", "y")),
-               "in place of a whole one": gradix.device_put(2 * X, on()) + y, "grad": gradix.grad(lambda v: (v * v).sum())(y), "vmap": gradix.vmap(lambda v: v + v)(y)}
+    doubled = {
+        "eager": y + y,
+        "jit": gradix.jit(lambda v: v + v)(y),
+        "with a named one": y + gradix.device_put(2 * X, on("x", "y")),
+        "in place of a whole one": gradix.device_put(2 * X, on()) + y,
+        "grad": gradix.grad(lambda v: (v * v).sum())(y),
+        "vmap": gradix.vmap(lambda v: v + v)(y),
+    }
     for how, z in doubled.items():
         np.testing.assert_allclose(z, 4 * X, err_msg=how)
         assert len(z.sharding.device_set) == 8, how
-    for how in ("eager", "jit", "vmap"):                         # as it lay, and not gathered
+    for how in ("eager", "jit", "vmap"):  # as it lay, and not gathered
         assert {d.data.shape for d in doubled[how].addressable_shards} == {(2, 4)}, how
     np.testing.assert_allclose(y.sum(0) + y[0], 2 * (X.sum(0) + X[0]))
 
@@ -172,7 +203,9 @@ def test_where_arguments_lie_is_exported(kind):
     """Of arguments that lie on a mesh, without in_shardings; along explicit axes results lie as their types say."""
     where = gradix.make_mesh((4, 2), ("x", "y"), axis_types=(gradix.sharding.AxisType[kind],) * 2)
     x = gradix.device_put(X, on("x", "y", where=where))
-    part = gradix.shard_map(lambda v: lax.psum(v.sum(), ("x", "y")) * v, mesh=where, in_specs=P("x", "y"), out_specs=P("x", "y"))
+    part = gradix.shard_map(
+        lambda v: lax.psum(v.sum(), ("x", "y")) * v, mesh=where, in_specs=P("x", "y"), out_specs=P("x", "y")
+    )
     for function in (lambda v: jnp.sin(v) * v, part):
         for argument in (x, gradix.ShapeDtypeStruct(X.shape, "float32", sharding=x.sharding)):
             e = export.export(gradix.jit(function))(argument)

@@ -1,4 +1,5 @@
 """Filled arrays lie where they are asked to."""
+
 import numpy as np
 import pytest
 

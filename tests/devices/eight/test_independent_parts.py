@@ -1,4 +1,5 @@
 """Programs whose parts need nothing of each other: run part after part once they are called often, with the same results."""
+
 import numpy as np
 import pytest
 
@@ -26,6 +27,7 @@ def decided(monkeypatch):
         found = real(made, closed, home)
         said.append(found is not None)
         return found
+
     monkeypatch.setattr(program.independent_parts, "runner", runner)
     return said
 
@@ -47,7 +49,10 @@ RUN_TOGETHER = {
     "constrained": lambda: (lambda a: lax.with_sharding_constraint(a + 1, on(M, "y")), ["x", "y"]),
     "mapped sum": lambda: (mapped(lambda v: v - lax.pmean(v, "x")), ["x", "y"]),
     "mapped index": lambda: (mapped(lambda v: v + lax.axis_index("x")), ["x", "y"]),
-    "mapped over an axis": lambda: (gradix.shard_map(lambda v: v * 2, mesh=M, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}), ["x", "y"]),
+    "mapped over an axis": lambda: (
+        gradix.shard_map(lambda v: v * 2, mesh=M, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}),
+        ["x", "y"],
+    ),
     "mapped in part": lambda: (lambda a: mapped(lambda v: v * 2)(a) + a, ["x", "y"]),
     "calls back": lambda: (lambda a: gradix.pure_callback(lambda v: v, a, a), ["x", "y"]),
 }
@@ -62,7 +67,12 @@ def test_results_are_the_same_bit_for_bit(name, alone, decided):
         later = gradix.tree.leaves(f(sharded(X + (i == 0), M, *spec) if i == 0 else a))
     assert decided == [alone]
     for x, y in zip(first, later, strict=True):
-        assert x.dtype == y.dtype and x.sharding == y.sharding and x.committed == y.committed and x.weak_type == y.weak_type
+        assert (
+            x.dtype == y.dtype
+            and x.sharding == y.sharding
+            and x.committed == y.committed
+            and x.weak_type == y.weak_type
+        )
         np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
         assert [s.device for s in x.addressable_shards] == [s.device for s in y.addressable_shards]
 

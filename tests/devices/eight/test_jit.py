@@ -1,4 +1,5 @@
 """Jitted functions over eight devices: the shardings of arguments, results and values between."""
+
 import os
 import subprocess
 import sys
@@ -20,12 +21,15 @@ X = np.arange(16.0, dtype=np.float32).reshape(8, 2)
 
 def test_shardings_of_arguments_and_results():
     m = mesh()
-    f = lambda x: x + 1                                                          # noqa: E731
+    f = lambda x: x + 1  # noqa: E731
     assert gradix.jit(f, out_shardings=on(m, "x"))(X).sharding == on(m, "x")
     assert gradix.jit(f, in_shardings=on(m, "y"))(X).sharding.is_equivalent_to(on(m, "y"), 2)
     assert gradix.jit(f)(sharded(X, m, "x")).sharding.is_equivalent_to(on(m, "x"), 2)
-    two = gradix.jit(lambda a, b: {"s": a["k"] + b, "t": b}, in_shardings=({"k": on(m, "x")}, None),
-                     out_shardings={"s": on(m, None, "y"), "t": None})({"k": X}, X)
+    two = gradix.jit(
+        lambda a, b: {"s": a["k"] + b, "t": b},
+        in_shardings=({"k": on(m, "x")}, None),
+        out_shardings={"s": on(m, None, "y"), "t": None},
+    )({"k": X}, X)
     assert two["s"].sharding == on(m, None, "y")
     np.testing.assert_array_equal(two["s"], 2 * X)
     with gradix.set_mesh(m):
@@ -33,15 +37,24 @@ def test_shardings_of_arguments_and_results():
         assert gradix.jit(lambda v: lax.with_sharding_constraint(v, P("y")))(X).sharding.is_equivalent_to(on(m, "y"), 2)
 
 
-@pytest.mark.parametrize(("call", "match"), [
-    (lambda m: gradix.jit(jnp.sin, in_shardings=on(m, "y"))(sharded(X, m, "x")), "does not match the sharding on the respective arg"),
-    (lambda m: gradix.jit(lambda x: x, in_shardings=on(m, "x"))(jnp.ones(7)), "should be divisible by 4"),
-    (lambda m: gradix.jit(lambda x: x, in_shardings=on(m, "x", "y"))(jnp.ones(8)), "rank at least 2"),
-    (lambda m: gradix.jit(lambda x: x, in_shardings=(on(m), on(m)))(jnp.ones(8)), "tuple of length 2"),
-    (lambda m: gradix.jit(lambda x: x, in_shardings=on(m))(x=jnp.ones(8)), "does not support kwargs"),
-    (lambda m: gradix.jit(lambda x: x, in_shardings=on(m), device=gradix.devices()[0]), "should not be specified"),
-    (lambda m: gradix.jit(lambda x: lax.with_sharding_constraint(x, on(mesh((2, 2)), "x")))(sharded(X, m, "x")), "incompatible devices"),
-])
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (
+            lambda m: gradix.jit(jnp.sin, in_shardings=on(m, "y"))(sharded(X, m, "x")),
+            "does not match the sharding on the respective arg",
+        ),
+        (lambda m: gradix.jit(lambda x: x, in_shardings=on(m, "x"))(jnp.ones(7)), "should be divisible by 4"),
+        (lambda m: gradix.jit(lambda x: x, in_shardings=on(m, "x", "y"))(jnp.ones(8)), "rank at least 2"),
+        (lambda m: gradix.jit(lambda x: x, in_shardings=(on(m), on(m)))(jnp.ones(8)), "tuple of length 2"),
+        (lambda m: gradix.jit(lambda x: x, in_shardings=on(m))(x=jnp.ones(8)), "does not support kwargs"),
+        (lambda m: gradix.jit(lambda x: x, in_shardings=on(m), device=gradix.devices()[0]), "should not be specified"),
+        (
+            lambda m: gradix.jit(lambda x: lax.with_sharding_constraint(x, on(mesh((2, 2)), "x")))(sharded(X, m, "x")),
+            "incompatible devices",
+        ),
+    ],
+)
 def test_wrong_shardings(call, match):
     with pytest.raises(ValueError, match=match):
         call(mesh())
@@ -52,15 +65,21 @@ def test_text_and_compiled():
     f = gradix.jit(lambda x: lax.with_sharding_constraint(x * 2, on(m, None, "y")))
     a = sharded(X, m, "x")
     lowered = f.lower(a)
-    for piece in ('sdy.mesh @mesh = <["x"=4, "y"=2]>', "mhlo.num_partitions = 8", '#sdy.sharding<@mesh, [{"x"}, {}]>',
-                  "sdy.sharding_constraint"):
+    for piece in (
+        'sdy.mesh @mesh = <["x"=4, "y"=2]>',
+        "mhlo.num_partitions = 8",
+        '#sdy.sharding<@mesh, [{"x"}, {}]>',
+        "sdy.sharding_constraint",
+    ):
         assert piece in lowered.as_text()
     compiled = lowered.compile()
     assert compiled.output_shardings.is_equivalent_to(on(m, None, "y"), 2)
     (given,), _ = compiled.input_shardings
     assert given == on(m, "x")
     np.testing.assert_array_equal(compiled(a), 2 * X)
-    np.testing.assert_array_equal(gradix.jit(f).lower(gradix.ShapeDtypeStruct((8, 2), np.float32, sharding=on(m, "x"))).compile()(a), 2 * X)
+    np.testing.assert_array_equal(
+        gradix.jit(f).lower(gradix.ShapeDtypeStruct((8, 2), np.float32, sharding=on(m, "x"))).compile()(a), 2 * X
+    )
 
 
 def test_one_trace_for_all_places():
@@ -74,7 +93,7 @@ def test_one_trace_for_all_places():
 def test_gradients_donation_and_inner_functions():
     m = mesh()
     w, x = sharded(np.ones((2, 4), np.float32), m, None, "y"), sharded(X / 16, m, "x")
-    loss = lambda w, x: jnp.tanh(x @ w).sum()                                    # noqa: E731
+    loss = lambda w, x: jnp.tanh(x @ w).sum()  # noqa: E731
     got = gradix.jit(gradix.grad(loss))(w, x)
     np.testing.assert_allclose(got, gradix.grad(loss)(np.ones((2, 4), np.float32), X / 16), rtol=1e-5)
     inner = gradix.jit(lambda v: v + 1, out_shardings=on(m, None, "y"))
@@ -89,7 +108,10 @@ def test_the_same_random_numbers_however_they_are_divided():
     m, key = mesh(), gradix.random.key(3)
     whole, bits = gradix.random.normal(key, (8, 4)), gradix.random.bits(key, (8, 4))
     for spec in (P("x"), P("x", "y"), P(None, "x"), P()):
-        draw = gradix.jit(lambda k: (gradix.random.bits(k, (8, 4)), gradix.random.normal(k, (8, 4))), out_shardings=NamedSharding(m, spec))
+        draw = gradix.jit(
+            lambda k: (gradix.random.bits(k, (8, 4)), gradix.random.normal(k, (8, 4))),
+            out_shardings=NamedSharding(m, spec),
+        )
         np.testing.assert_array_equal(draw(key)[0], bits)
         np.testing.assert_allclose(draw(key)[1], whole, rtol=1e-5)
 
@@ -102,7 +124,9 @@ def test_loops_factorizations_and_callbacks():
     np.testing.assert_allclose(carry, ref)
     np.testing.assert_allclose(ys, rows)
     np.testing.assert_allclose(gradix.jit(lambda x: jnp.linalg.svd(x)[1])(a), np.linalg.svd(X)[1], rtol=1e-4)
-    np.testing.assert_array_equal(gradix.jit(lambda x: gradix.pure_callback(lambda v: np.asarray(v) * 2, x, x))(a), 2 * X)
+    np.testing.assert_array_equal(
+        gradix.jit(lambda x: gradix.pure_callback(lambda v: np.asarray(v) * 2, x, x))(a), 2 * X
+    )
     np.testing.assert_array_equal(gradix.jit(lambda x: jnp.sort(-x, 0))(a), np.sort(-X, 0))
 
 
@@ -117,12 +141,20 @@ def test_shard_alike_and_abstract_meshes():
 
 def test_results_are_named_as_the_first_argument_or_shortly():
     """Equal shardings compare equal: of a function's argument and result, and with what one writes."""
+
     def run(f, *arrays):
         return [tuple(o.sharding.spec) for o in gradix.jit(f)(*arrays)]
+
     m = mesh()
     long, short = sharded(np.ones((8, 8), "f"), m, "x", None), sharded(np.ones((8, 8), "f"), m, "x")
     cube, columns = sharded(np.ones((8, 8, 8), "f"), m, "x", None), sharded(np.ones((8, 8), "f"), m, None, "y")
-    assert run(lambda a: [a + 1, a.T, a[:, 0], a.sum(0), a > 0], long) == [("x", None), (None, "x"), ("x",), (), ("x", None)]
+    assert run(lambda a: [a + 1, a.T, a[:, 0], a.sum(0), a > 0], long) == [
+        ("x", None),
+        (None, "x"),
+        ("x",),
+        (),
+        ("x", None),
+    ]
     assert run(lambda a: [a + 1, a[:, 0]], short) == [("x",), ("x",)]
     assert run(lambda a, b: [a * 1, b * 1, a * b], columns, long) == [(None, "y"), ("x",), ("x", "y")]
     assert run(lambda a, b: [a * 1, b * 1], long, short) == [("x", None)] * 2
@@ -139,6 +171,7 @@ def test_looking_at_shardings_while_a_program_is_compiled(capsys):
         product = jnp.sin(a) @ a.T
         gradix.debug.inspect_array_sharding({"p": product, "a": a}, callback=lambda s: seen.append(tuple(s.spec)))
         return product.sum()
+
     x = sharded(X[:, :2], m, "x", "y")
     lowered = gradix.jit(f).lower(x)
     assert not seen
@@ -150,9 +183,11 @@ def test_looking_at_shardings_while_a_program_is_compiled(capsys):
     gradix.jit(gradix.vmap(f))(x[None])
     assert len(seen) == 4
     gradix.jit(gradix.shard_map(lambda v: (f(v), v)[1], mesh=m, in_specs=P("x"), out_specs=P("x")))(X)
-    assert len(seen) == 4                                   # a part lies on its device
+    assert len(seen) == 4  # a part lies on its device
     kinds = []
-    gradix.jit(lambda v: gradix.debug.inspect_array_sharding(v, callback=lambda s: kinds.append(s)) or v * 2)(np.ones(3))
+    gradix.jit(lambda v: gradix.debug.inspect_array_sharding(v, callback=lambda s: kinds.append(s)) or v * 2)(
+        np.ones(3)
+    )
     assert kinds[0].is_fully_replicated and len(kinds) == 1
     capsys.readouterr()
     gradix.jit(lambda v: gradix.debug.visualize_array_sharding(v, max_width=41) or v * 2)(sharded(X, m, "x"))
@@ -160,13 +195,14 @@ def test_looking_at_shardings_while_a_program_is_compiled(capsys):
 
     def fails(s):
         raise KeyError("of the callback")
+
     with pytest.raises(KeyError, match="of the callback"):
         gradix.jit(lambda v: gradix.debug.inspect_array_sharding(v, callback=fails) or v)(x)
 
 
 def test_the_compiler_pads_what_a_constraint_does_not_divide_evenly():
     x, m = np.arange(28, dtype=np.float32).reshape(7, 4), mesh()
-    f = lambda v: lax.with_sharding_constraint(v * 2, on(m, "x"))                # noqa: E731
+    f = lambda v: lax.with_sharding_constraint(v * 2, on(m, "x"))  # noqa: E731
     np.testing.assert_array_equal(gradix.jit(f)(x), 2 * x)
     np.testing.assert_array_equal(gradix.jit(gradix.grad(lambda v: (f(v) ** 2).sum()))(x), 8 * x)
     with pytest.raises(ValueError, match="Pad the axis to a multiple of 4"):
@@ -177,7 +213,9 @@ def test_programs_on_disk_are_kept_apart_by_the_devices_they_are_for():
     d = tuple(gradix.devices())
     given = [d[:2], d[1::-1], d[2:4], d, d[::-1]]
     keys = [key_of("module @m {}", xla_options.DEFAULT, several) for several in given]
-    assert len(set(keys)) == len(given) and keys == [key_of("module @m {}", xla_options.DEFAULT, several) for several in given]
+    assert len(set(keys)) == len(given) and keys == [
+        key_of("module @m {}", xla_options.DEFAULT, several) for several in given
+    ]
 
 
 CACHED = """
@@ -197,9 +235,12 @@ print(f.stats().compiles, f.stats().loads)
 def test_the_cache_on_disk_is_keyed_by_the_topology(tmp_path):
     def run(count: int) -> list[str]:
         env = {**os.environ, "GRADIX_CACHE": str(tmp_path), "XLA_FLAGS": ""}
-        done = subprocess.run([sys.executable, "-c", CACHED, str(count)], env=env, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(
+            [sys.executable, "-c", CACHED, str(count)], env=env, capture_output=True, text=True, timeout=100
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout.split()
+
     assert [run(n) for n in (4, 4, 2, 2)] == [["1", "0"], ["0", "1"], ["1", "0"], ["0", "1"]]
 
 
@@ -220,7 +261,7 @@ def test_a_device_or_platform_of_jit(options):
     for x in (X, jnp.asarray(X), gradix.device_put(X, gradix.devices()[1]), sharded(X, mesh(), "x")):
         for c in captured:
             f = gradix.jit(lambda v, c=c: v * c, **options)
-            for _ in range(3):                               # also on the quick ways that later calls take
+            for _ in range(3):  # also on the quick ways that later calls take
                 out = f(x)
                 assert out.devices() == {wanted} and out.committed
                 np.testing.assert_array_equal(out, 2 * X)

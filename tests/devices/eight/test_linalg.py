@@ -1,4 +1,5 @@
 """Factorizations of divided stacks stay divided: no device gets the matrices of another."""
+
 import re
 
 import numpy as np
@@ -13,12 +14,24 @@ X = RNG.normal(size=(8, 2, 6, 6)).astype("float32")
 SPD = X @ X.swapaxes(-1, -2) + 6 * np.eye(6, dtype="float32")
 linalg = lax.linalg
 FACTORIZATIONS = {
-    "cholesky": (linalg.cholesky, SPD), "lu": (linalg.lu, X), "qr": (linalg.qr, X), "svd": (linalg.svd, X), "eigh": (linalg.eigh, SPD),
-    "eig": (linalg.eig, X), "schur": (linalg.schur, X), "hessenberg": (linalg.hessenberg, X), "tridiagonal": (linalg.tridiagonal, SPD),
+    "cholesky": (linalg.cholesky, SPD),
+    "lu": (linalg.lu, X),
+    "qr": (linalg.qr, X),
+    "svd": (linalg.svd, X),
+    "eigh": (linalg.eigh, SPD),
+    "eig": (linalg.eig, X),
+    "schur": (linalg.schur, X),
+    "hessenberg": (linalg.hessenberg, X),
+    "tridiagonal": (linalg.tridiagonal, SPD),
     "triangular_solve": (lambda a: linalg.triangular_solve(a, a, left_side=True), X),
-    "tridiagonal_solve": (lambda b: linalg.tridiagonal_solve(b[..., 0] * 0.1, b[..., 1] * 0 + 1, b[..., 2] * 0.1, b), X),
-    "solve": (lambda a: gradix.numpy.linalg.solve(a, a[..., :1]), SPD), "gradient": (gradix.grad(lambda a: gradix.numpy.linalg.slogdet(a)[1].sum()), SPD),
-    "sort": (lax.sort, np.tile(X.reshape(8, 2, 36), (1, 1, 40))), "top_k": (lambda a: lax.top_k(a, 3), np.tile(X.reshape(8, 2, 36), (1, 1, 400))),
+    "tridiagonal_solve": (
+        lambda b: linalg.tridiagonal_solve(b[..., 0] * 0.1, b[..., 1] * 0 + 1, b[..., 2] * 0.1, b),
+        X,
+    ),
+    "solve": (lambda a: gradix.numpy.linalg.solve(a, a[..., :1]), SPD),
+    "gradient": (gradix.grad(lambda a: gradix.numpy.linalg.slogdet(a)[1].sum()), SPD),
+    "sort": (lax.sort, np.tile(X.reshape(8, 2, 36), (1, 1, 40))),
+    "top_k": (lambda a: lax.top_k(a, 3), np.tile(X.reshape(8, 2, 36), (1, 1, 400))),
     "argsort": (lambda a: gradix.numpy.argsort(a, -1), np.tile(X.reshape(8, 2, 36), (1, 1, 40))),
 }
 MOVES = re.compile(r" (all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter)\(")
@@ -40,7 +53,9 @@ def test_stacks_stay_divided(name):
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
 def test_high_parts_of_products(dtype):
     info = np.iinfo(dtype)
-    x, y = (np.random.default_rng(i).integers(info.min, info.max, (16, 64), dtype=dtype, endpoint=True) for i in range(2))
+    x, y = (
+        np.random.default_rng(i).integers(info.min, info.max, (16, 64), dtype=dtype, endpoint=True) for i in range(2)
+    )
     with gradix.enable_x64():
         found = gradix.jit(lax.mulhi)(*[gradix.device_put(v, on(mesh(), "x")) for v in (x, y)])
     np.testing.assert_array_equal(found, (x.astype(object) * y.astype(object) >> (8 * x.itemsize)).astype(dtype))

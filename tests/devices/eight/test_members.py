@@ -1,4 +1,5 @@
 """Members of meshes, shardings, specs, layouts and arrays, one expression each, beside the peer's."""
+
 import copy
 import importlib
 import importlib.util
@@ -10,13 +11,7 @@ import pytest
 
 import gradix
 from gradix.experimental.layout import Format, Layout
-from gradix.sharding import (
-    AbstractMesh,
-    AxisType,
-    NamedSharding,
-    PartitionSpec as P,
-    SingleDeviceSharding,
-)
+from gradix.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 from tests.devices.eight.common import mesh, on, sharded
 
 # In order: the last ones delete `x`.
@@ -314,13 +309,20 @@ s.ManualAxisType(varying={"x"})
 # What is ours on purpose: one AxisType stands for all, a device has one place in a mesh, names the memory it stands for; errors that teach
 # where the peer's come out of its insides. XLA:CPU's programs lay arrays out in C order, and `format` says so.
 OURS = {
-    's.Mesh(np.array(d).reshape(4,2),("x","y"),axis_types=AT.Explicit)', 's.Mesh(np.array([d[0],d[0]]),("x",))', 's.Mesh(np.array([1,2]),("x",))',
-    'NS(m,("x",))', 'NS(m,P("x","y")).shard_shape((8,))', 'NS(m,P("x")).shard_shape(())', 'S1("cpu")', 'P("x")+None', 'L((0,1)).update(foo=1)',
-    'g.jit(lambda v:v.T, out_shardings=F(L((1,0)),S1(d[0])))(np.ones((4,8),np.float32)).format',
-    'g.device_put(np.ones((4,8),np.float32),F(L((1,0)),S1(d[0]))).format.layout.major_to_minor',
+    's.Mesh(np.array(d).reshape(4,2),("x","y"),axis_types=AT.Explicit)',
+    's.Mesh(np.array([d[0],d[0]]),("x",))',
+    's.Mesh(np.array([1,2]),("x",))',
+    'NS(m,("x",))',
+    'NS(m,P("x","y")).shard_shape((8,))',
+    'NS(m,P("x")).shard_shape(())',
+    'S1("cpu")',
+    'P("x")+None',
+    "L((0,1)).update(foo=1)",
+    "g.jit(lambda v:v.T, out_shardings=F(L((1,0)),S1(d[0])))(np.ones((4,8),np.float32)).format",
+    "g.device_put(np.ones((4,8),np.float32),F(L((1,0)),S1(d[0]))).format.layout.major_to_minor",
     'g.device_put(np.ones((4,8),np.float32),F(L((1,0)),NS(m,P("x")))).format.layout.major_to_minor',
-    'lay.with_layout_constraint(np.ones((2,3),np.float32),L((1,0)))',
-    'g.jit(lambda v: lay.with_layout_constraint(v,L((1,0))))(np.ones((2,3),np.float32)).format.layout',
+    "lay.with_layout_constraint(np.ones((2,3),np.float32),L((1,0)))",
+    "g.jit(lambda v: lay.with_layout_constraint(v,L((1,0))))(np.ones((2,3),np.float32)).format.layout",
 }
 
 
@@ -330,11 +332,28 @@ def evaluated(name: str) -> dict:
     s, d = g.sharding, g.devices()
     grid = np.array(d).reshape(4, 2)
     m, me = s.Mesh(grid, ("x", "y")), g.make_mesh((4, 2), ("x", "y"))
-    names = {"g": g, "gnp": importlib.import_module(name + ".numpy"), "lay": lay, "s": s, "d": d, "m": m, "me": me, "np": np, "copy": copy,
-             "pickle": pickle, "P": s.PartitionSpec, "NS": s.NamedSharding, "S1": s.SingleDeviceSharding, "A": s.AbstractMesh, "AT": s.AxisType,
-             "L": lay.Layout, "F": lay.Format, "mm": s.Mesh(grid, ("x", "y"), (s.AxisType.Explicit, s.AxisType.Auto)),
-             "x": g.device_put(np.ones((8, 4), np.float32), s.NamedSharding(m, s.PartitionSpec("x"))),
-             "xe": g.device_put(np.ones((8, 4), np.float32), s.NamedSharding(me, s.PartitionSpec("x", "y")))}
+    names = {
+        "g": g,
+        "gnp": importlib.import_module(name + ".numpy"),
+        "lay": lay,
+        "s": s,
+        "d": d,
+        "m": m,
+        "me": me,
+        "np": np,
+        "copy": copy,
+        "pickle": pickle,
+        "P": s.PartitionSpec,
+        "NS": s.NamedSharding,
+        "S1": s.SingleDeviceSharding,
+        "A": s.AbstractMesh,
+        "AT": s.AxisType,
+        "L": lay.Layout,
+        "F": lay.Format,
+        "mm": s.Mesh(grid, ("x", "y"), (s.AxisType.Explicit, s.AxisType.Auto)),
+        "x": g.device_put(np.ones((8, 4), np.float32), s.NamedSharding(m, s.PartitionSpec("x"))),
+        "xe": g.device_put(np.ones((8, 4), np.float32), s.NamedSharding(me, s.PartitionSpec("x", "y"))),
+    }
     found = {}
     for text in EXPRESSIONS:
         with warnings.catch_warnings():
@@ -358,35 +377,61 @@ def test_axes_that_are_to_be_summed_are_explicit():
     explicit = gradix.make_mesh((4, 2), ("x", "y"))
     assert repr(NamedSharding(explicit, P("x", unreduced={"y"})).spec) == "P('x', unreduced={'y'})"
     assert P("x", unreduced={"y"}).to_ct_spec() == P("x", reduced={"y"}) and P("x").to_tangent_spec() == P("x")
-    for make, match in ((lambda: NamedSharding(mesh(), P(unreduced={"x"})), "of type `Explicit`.*axis_types="),
-                        (lambda: NamedSharding(explicit, P(reduced={"z"})), "Reduced axes z is not found"),
-                        (lambda: P("x", unreduced={"y"}, reduced={"y"}), "cannot overlap")):
+    for make, match in (
+        (lambda: NamedSharding(mesh(), P(unreduced={"x"})), "of type `Explicit`.*axis_types="),
+        (lambda: NamedSharding(explicit, P(reduced={"z"})), "Reduced axes z is not found"),
+        (lambda: P("x", unreduced={"y"}, reduced={"y"}), "cannot overlap"),
+    ):
         with pytest.raises(ValueError, match=match):
             make()
 
 
 def test_layouts_and_formats():
     one = SingleDeviceSharding(gradix.devices()[0])
-    assert repr(Format(Layout.AUTO)) == "Format(layout=AUTO, sharding=None)" and pickle.loads(pickle.dumps(Layout.AUTO)) is Layout.AUTO
+    assert (
+        repr(Format(Layout.AUTO)) == "Format(layout=AUTO, sharding=None)"
+        and pickle.loads(pickle.dumps(Layout.AUTO)) is Layout.AUTO
+    )
     assert Layout((0, 1)).update(major_to_minor=(1, 0)) == Layout((1, 0))
     buffer = gradix.jit(lambda v: v + 1)(np.ones((2, 3)))._buffer
     assert Layout.from_pjrt_layout(buffer._pjrt_layout) == Layout((0, 1), ())
-    compiled = gradix.jit(lambda v: v * 2, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout.AUTO)).lower(np.ones((4, 8), "f")).compile()
+    compiled = (
+        gradix.jit(lambda v: v * 2, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout.AUTO))
+        .lower(np.ones((4, 8), "f"))
+        .compile()
+    )
     assert compiled.input_formats[0][0].layout == compiled.output_formats.layout == Layout((0, 1), ())
     shaped = gradix.ShapeDtypeStruct((2, 3), np.float32, sharding=Format(Layout((0, 1)), one))
-    assert shaped.sharding == one and shaped.format == Format(Layout((0, 1)), one) and shaped.update(shape=(3, 2)).layout == Layout((0, 1))
+    assert (
+        shaped.sharding == one
+        and shaped.format == Format(Layout((0, 1)), one)
+        and shaped.update(shape=(3, 2)).layout == Layout((0, 1))
+    )
     x = np.ones((2, 3), np.float32)
     for call, error, match in (
-            (lambda: Layout((0, 1)).check_compatible_aval((2,)), ValueError, r"major_to_minor=\(0, 1\) and shape=\(2,\)"),
-            (lambda: Format(Layout((0, 1)), P("x")), TypeError, "NamedSharding\\(mesh, spec\\)"),
-            (lambda: gradix.device_put(x, Format(Layout.AUTO, one)), ValueError, "should be concrete"),
-            (lambda: gradix.device_put(x, Format(Layout((0, 1, 2)), one)), ValueError, "rank of the value"),
-            (lambda: gradix.jit(lambda v: v, in_shardings=Layout((0, 1)))(x), ValueError, "Create a `Format`"),
-            (lambda: gradix.jit(lambda v: v, in_shardings=Format(Layout((0, 1, 2)), one))(x), ValueError, "key path v is incompatible"),
-            (lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding=Format(Layout.AUTO, one)), TypeError, "AUTO"),
-            (lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding=P("x")), TypeError, "context mesh cannot be empty"),
-            (lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding="x"), ValueError, "should be an instance"),
-            (lambda: gradix.ShapeDtypeStruct((2,), np.float32, sharding=on(mesh(), "x", "y")), ValueError, "rank at least 2")):
+        (lambda: Layout((0, 1)).check_compatible_aval((2,)), ValueError, r"major_to_minor=\(0, 1\) and shape=\(2,\)"),
+        (lambda: Format(Layout((0, 1)), P("x")), TypeError, "NamedSharding\\(mesh, spec\\)"),
+        (lambda: gradix.device_put(x, Format(Layout.AUTO, one)), ValueError, "should be concrete"),
+        (lambda: gradix.device_put(x, Format(Layout((0, 1, 2)), one)), ValueError, "rank of the value"),
+        (lambda: gradix.jit(lambda v: v, in_shardings=Layout((0, 1)))(x), ValueError, "Create a `Format`"),
+        (
+            lambda: gradix.jit(lambda v: v, in_shardings=Format(Layout((0, 1, 2)), one))(x),
+            ValueError,
+            "key path v is incompatible",
+        ),
+        (lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding=Format(Layout.AUTO, one)), TypeError, "AUTO"),
+        (
+            lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding=P("x")),
+            TypeError,
+            "context mesh cannot be empty",
+        ),
+        (lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding="x"), ValueError, "should be an instance"),
+        (
+            lambda: gradix.ShapeDtypeStruct((2,), np.float32, sharding=on(mesh(), "x", "y")),
+            ValueError,
+            "rank at least 2",
+        ),
+    ):
         with pytest.raises(error, match=match):
             call()
 
@@ -394,13 +439,21 @@ def test_layouts_and_formats():
 def test_what_meshes_and_arrays_tell():
     m = mesh()
     x = sharded(np.ones((8, 4), np.float32), m, "x")
-    assert x.on_device_size_in_bytes() == 256 and gradix.typeof(x).sharding == NamedSharding(m.abstract_mesh, P(None, None))
+    assert x.on_device_size_in_bytes() == 256 and gradix.typeof(x).sharding == NamedSharding(
+        m.abstract_mesh, P(None, None)
+    )
     alone = gradix.sharding.Mesh(gradix.devices()[2:3], "i")
     assert SingleDeviceSharding(gradix.devices()[2]).is_equivalent_to(on(alone, "i"), 1)
     assert repr(m.abstract_mesh.abstract_device) == "AbstractDevice(device_kind=cpu, num_cores=None, platform=cpu)"
-    for call, error, match in ((lambda: gradix.sharding.Mesh(np.array(gradix.devices()).reshape(4, 2), ("x", None)), ValueError, "cannot be None"),
-                               (lambda: gradix.sharding.Mesh([1, 2], "x"), TypeError, "needs devices"),
-                               (lambda: AbstractMesh((4,), ("x",), AxisType.Auto).update(foo=1), TypeError, "foo"),
-                               (lambda: SingleDeviceSharding(gradix.devices()[0], memory_kind="disk"), ValueError, "pinned_host.*disk")):
+    for call, error, match in (
+        (
+            lambda: gradix.sharding.Mesh(np.array(gradix.devices()).reshape(4, 2), ("x", None)),
+            ValueError,
+            "cannot be None",
+        ),
+        (lambda: gradix.sharding.Mesh([1, 2], "x"), TypeError, "needs devices"),
+        (lambda: AbstractMesh((4,), ("x",), AxisType.Auto).update(foo=1), TypeError, "foo"),
+        (lambda: SingleDeviceSharding(gradix.devices()[0], memory_kind="disk"), ValueError, "pinned_host.*disk"),
+    ):
         with pytest.raises(error, match=match):
             call()

@@ -1,4 +1,5 @@
 """`device_put` to another device is obeyed under every transformation that runs at once; compiled programs stay where their arguments are."""
+
 import numpy as np
 import pytest
 
@@ -22,15 +23,22 @@ def vjp(f):
     def both(w):
         y, pull = gradix.vjp(f, w)
         return y, pull(jnp.ones_like(y))
+
     return both
 
 
 # Each transformation of a function f of w, applied to its argument, and the values.
 TRANSFORMED = {
-    "plain": (lambda f: f, X, [30.0]), "grad": (gradix.grad, X, [[10.0, 6.0]]), "jvp": (lambda f: lambda w: gradix.jvp(f, (w,), (w,)), X, [30.0, 60.0]),
-    "vjp": (vjp, X, [30.0, [10.0, 6.0]]), "vmap": (gradix.vmap, ROWS, [[30.0, 48.0]]), "linearize": (lambda f: lambda w: gradix.linearize(f, w)[1](w), X, [60.0]),
-    "checkpoint": (lambda f: gradix.grad(gradix.checkpoint(f)), X, [[10.0, 6.0]]), "hessian": (gradix.hessian, X, [[[0.0, 2.0], [2.0, 0.0]]]),
-    "vmap of grad": (lambda f: gradix.vmap(gradix.grad(f)), ROWS, [[[10.0, 6.0], [12.0, 8.0]]]), "jacfwd": (gradix.jacfwd, X, [[10.0, 6.0]]),
+    "plain": (lambda f: f, X, [30.0]),
+    "grad": (gradix.grad, X, [[10.0, 6.0]]),
+    "jvp": (lambda f: lambda w: gradix.jvp(f, (w,), (w,)), X, [30.0, 60.0]),
+    "vjp": (vjp, X, [30.0, [10.0, 6.0]]),
+    "vmap": (gradix.vmap, ROWS, [[30.0, 48.0]]),
+    "linearize": (lambda f: lambda w: gradix.linearize(f, w)[1](w), X, [60.0]),
+    "checkpoint": (lambda f: gradix.grad(gradix.checkpoint(f)), X, [[10.0, 6.0]]),
+    "hessian": (gradix.hessian, X, [[[0.0, 2.0], [2.0, 0.0]]]),
+    "vmap of grad": (lambda f: gradix.vmap(gradix.grad(f)), ROWS, [[[10.0, 6.0], [12.0, 8.0]]]),
+    "jacfwd": (gradix.jacfwd, X, [[10.0, 6.0]]),
     "grad of vmap": (lambda f: gradix.grad(lambda w: gradix.vmap(f)(w).sum()), ROWS, [[[10.0, 6.0], [12.0, 8.0]]]),
 }
 VALUES = ("plain", "jvp", "vmap", "linearize", "jacfwd")  # these return what was moved
@@ -68,10 +76,15 @@ def test_cotangents_return_to_where_the_values_were(source):
     assert slope.devices() == x.devices() and slope.committed == x.committed
 
 
-@pytest.mark.parametrize("loop", [
-    lambda f, w: lax.cond(w[0] > 0, f, lambda w: w[0], w), lambda f, w: lax.scan(lambda c, _: (f(jnp.stack([c, w[1]])), None), w[0], None, length=1)[0],
-    lambda f, w: lax.while_loop(lambda c: c[1] < 1, lambda c: (f(w), c[1] + 1), (w[0], 0))[0],
-], ids=["cond", "scan", "while"])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda f, w: lax.cond(w[0] > 0, f, lambda w: w[0], w),
+        lambda f, w: lax.scan(lambda c, _: (f(jnp.stack([c, w[1]])), None), w[0], None, length=1)[0],
+        lambda f, w: lax.while_loop(lambda c: c[1] < 1, lambda c: (f(w), c[1] + 1), (w[0], 0))[0],
+    ],
+    ids=["cond", "scan", "while"],
+)
 def test_control_flow_stays_where_its_operands_are(loop):
     out = loop(one_moved, jnp.asarray(X))
     np.testing.assert_allclose(out, 30.0)
@@ -79,13 +92,23 @@ def test_control_flow_stays_where_its_operands_are(loop):
     np.testing.assert_allclose(out + 1, 31.0)
 
 
-@pytest.mark.parametrize("transform", [gradix.vmap, lambda f: lambda x: gradix.jvp(f, (x,), (x,))[0], lambda f: lambda x: gradix.vjp(f, x)[0], lambda f: f])
+@pytest.mark.parametrize(
+    "transform",
+    [
+        gradix.vmap,
+        lambda f: lambda x: gradix.jvp(f, (x,), (x,))[0],
+        lambda f: lambda x: gradix.vjp(f, x)[0],
+        lambda f: f,
+    ],
+)
 @pytest.mark.parametrize("place", [None, 0, 1])
 @pytest.mark.parametrize("n", [1, 100_000])
 def test_a_copy_is_promised(n, place, transform):
     x = jnp.arange(float(n)) + 1
     x.block_until_ready()
-    out = transform(lambda v: gradix.device_put(v, None if place is None else gradix.devices()[place], may_alias=False))(x)
+    out = transform(
+        lambda v: gradix.device_put(v, None if place is None else gradix.devices()[place], may_alias=False)
+    )(x)
     assert out is not x
     x.delete()
     np.testing.assert_array_equal(out, np.arange(float(n), dtype=np.float32) + 1)

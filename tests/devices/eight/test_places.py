@@ -1,4 +1,5 @@
 """Where results lie: on the device of what they are made of, on the default device, in the memory that was asked for."""
+
 import subprocess
 import sys
 
@@ -28,9 +29,17 @@ def test_what_is_like_an_array_lies_with_it(name):
     assert divided.sharding.is_equivalent_to(on(mesh(), "x"), 2) and divided.committed
 
 
-@pytest.mark.parametrize("draw", [lambda k: gradix.random.normal(k, (3,)), lambda k: gradix.random.uniform(k),
-                                  lambda k: gradix.random.randint(k, (2,), 0, 5), lambda k: gradix.random.choice(k, 5),
-                                  lambda k: gradix.random.split(k), lambda k: gradix.random.fold_in(k, 1)])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda k: gradix.random.normal(k, (3,)),
+        lambda k: gradix.random.uniform(k),
+        lambda k: gradix.random.randint(k, (2,), 0, 5),
+        lambda k: gradix.random.choice(k, 5),
+        lambda k: gradix.random.split(k),
+        lambda k: gradix.random.fold_in(k, 1),
+    ],
+)
 def test_random_numbers_lie_with_their_key(draw):
     key = gradix.random.key(4)
     assert lies(draw(key)) == ([0], False)
@@ -43,7 +52,14 @@ def test_random_numbers_lie_with_their_key(draw):
 
 def test_new_arrays_are_on_the_default_device():
     with gradix.default_device(gradix.devices()[2]):
-        for x in (jnp.ones(3), jnp.asarray(X), jnp.array([1, 2]), gradix.device_put(X), jnp.arange(3), gradix.random.key(0)):
+        for x in (
+            jnp.ones(3),
+            jnp.asarray(X),
+            jnp.array([1, 2]),
+            gradix.device_put(X),
+            jnp.arange(3),
+            gradix.random.key(0),
+        ):
             assert lies(x) == ([2], False)
         assert lies(jnp.ones(2) + gradix.device_put(np.ones(2, np.float32), gradix.devices()[4])) == ([4], True)
         assert lies(jnp.asarray(gradix.device_put(X, gradix.devices()[1]))) == ([1], True)
@@ -104,7 +120,9 @@ for name, put in puts.items():
 @pytest.mark.parity
 def test_places_are_those_of_the_reference():
     pytest.importorskip("jax")
-    ours, theirs = [subprocess.run([sys.executable, "-c", PROGRAM, name], capture_output=True, text=True, timeout=200)
-                    for name in ("gradix", "jax")]
+    ours, theirs = [
+        subprocess.run([sys.executable, "-c", PROGRAM, name], capture_output=True, text=True, timeout=200)
+        for name in ("gradix", "jax")
+    ]
     assert ours.returncode == theirs.returncode == 0, ours.stderr[-2000:] + theirs.stderr[-2000:]
     assert len(ours.stdout.splitlines()) == 6 * 21 and ours.stdout.splitlines() == theirs.stdout.splitlines()

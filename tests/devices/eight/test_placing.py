@@ -1,4 +1,5 @@
 """Every way to place an array × every division × sizes on both sides of the limits of transfers × dtypes."""
+
 import functools
 
 import ml_dtypes
@@ -11,8 +12,26 @@ from gradix import lax
 from gradix.sharding import NamedSharding, PartitionSpec as P
 from tests.devices.eight.common import mesh, on
 
-MESHES = {"4x2": mesh(), "2x4": mesh((2, 4)), "8": mesh((8,), ("x",)), "2x2x2": mesh((2, 2, 2), ("x", "y", "z")), "2x2": mesh((2, 2))}
-SPECS = (P(), P("x"), P(None, "x"), P("y"), P(None, "y"), P("x", "y"), P("y", "x"), P(("x", "y")), P(None, ("y", "x")), P("x", ("y", "z")), P("z"))
+MESHES = {
+    "4x2": mesh(),
+    "2x4": mesh((2, 4)),
+    "8": mesh((8,), ("x",)),
+    "2x2x2": mesh((2, 2, 2), ("x", "y", "z")),
+    "2x2": mesh((2, 2)),
+}
+SPECS = (
+    P(),
+    P("x"),
+    P(None, "x"),
+    P("y"),
+    P(None, "y"),
+    P("x", "y"),
+    P("y", "x"),
+    P(("x", "y")),
+    P(None, ("y", "x")),
+    P("x", ("y", "z")),
+    P("z"),
+)
 # Arrays of more than 64 KB are copied part by part, and those of 256 KB and more are not staged.
 SHAPES = ((8, 8), (8, 16, 2), (128, 136), (200, 200), (264, 256), (520, 512))
 DTYPES = ("float32", "bool", "int8", "uint16", "int64", "float64", "complex64", "bfloat16", "float8_e4m3fn", "int4")
@@ -33,7 +52,9 @@ def _mapped(x, s):
 
 
 def _explicit(x, s):
-    m = gradix.sharding.Mesh(s.mesh.devices, s.mesh.axis_names, axis_types=(gradix.sharding.AxisType.Explicit,) * len(s.mesh.axis_names))
+    m = gradix.sharding.Mesh(
+        s.mesh.devices, s.mesh.axis_names, axis_types=(gradix.sharding.AxisType.Explicit,) * len(s.mesh.axis_names)
+    )
     with gradix.set_mesh(m):
         return gradix.sharding.reshard(gradix.device_put(x, NamedSharding(m, P())), s.spec)
 
@@ -65,8 +86,9 @@ def divisions(shape):
         for spec in SPECS:
             names = [a for e in spec for a in ((e,) if isinstance(e, str) else e or ())]
             if set(names) <= set(m.axis_names) and all(
-                    n % int(np.prod([m.shape[a] for a in ((e,) if isinstance(e, str) else e or ())], initial=1)) == 0
-                    for n, e in zip(shape, spec)):
+                n % int(np.prod([m.shape[a] for a in ((e,) if isinstance(e, str) else e or ())], initial=1)) == 0
+                for n, e in zip(shape, spec)
+            ):
                 yield NamedSharding(m, spec)
 
 
@@ -91,7 +113,7 @@ def cases():
 def test_ways(way):
     step = 30 if way in COMPILED else 6
     with gradix.enable_x64():
-        for i, (shape, s) in list(enumerate(cases()))[len(way) % step::step]:
+        for i, (shape, s) in list(enumerate(cases()))[len(way) % step :: step]:
             check(way, shape, DTYPES[i // 6 % len(DTYPES)] if i % 2 else "float32", s)
 
 
@@ -157,7 +179,9 @@ def test_what_is_made_of_an_array_on_one_device_lies_there():
 
 def test_types_are_lowered_without_places_and_results_are_announced_with_theirs():
     x, whole = gradix.device_put(np.arange(16.0).reshape(8, 2), on(mesh(), "x", "y")), on(mesh())
-    assert gradix.jit(lambda v: v @ v.T).lower(gradix.core.ShapedArray((8, 2), np.float32)).compile()(np.ones((8, 2))).shape == (8, 8)
+    assert gradix.jit(lambda v: v @ v.T).lower(gradix.core.ShapedArray((8, 2), np.float32)).compile()(
+        np.ones((8, 2))
+    ).shape == (8, 8)
     double = gradix.jit(lambda v: v * 2, in_shardings=x.sharding, out_shardings=whole)
     assert double.lower(x.aval).compile()(x).sharding == whole
     assert double.eval_shape(x).sharding == whole
@@ -168,6 +192,7 @@ def test_marks_of_mesh_axes_cannot_change():
     import pickle
 
     from gradix.sharding import ManualAxisType
+
     a = ManualAxisType(varying={"x"}, reduced={"y"})
     assert a is ManualAxisType(varying=("x",), reduced=["y"]) is copy.deepcopy(a) is pickle.loads(pickle.dumps(a))
     with pytest.raises(AttributeError, match="varying"):
@@ -178,6 +203,7 @@ def test_marks_of_mesh_axes_cannot_change():
 
 def test_arrays_sharded_alike_are_mapped_and_callbacks_return_known_values():
     from gradix.experimental.shard_alike import shard_alike
+
     x = gradix.device_put(np.arange(16.0).reshape(8, 2), on(mesh(), "x"))
     one, other = gradix.jit(gradix.vmap(shard_alike))(x, jnp.zeros((8, 2)))
     np.testing.assert_array_equal(one, x)

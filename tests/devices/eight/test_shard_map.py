@@ -1,4 +1,5 @@
 """shard_map and the collectives: their definitions, derivatives, and what is wrong use."""
+
 import functools
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.devices.eight.common import mesh, sharded
 
 X = np.arange(32.0, dtype=np.float32).reshape(8, 4)
 ROWS = np.arange(8.0, dtype=np.float32)
-parts = X.reshape(4, 2, 4)              # of the four members along "x"
+parts = X.reshape(4, 2, 4)  # of the four members along "x"
 
 
 def mapped(f, ins, outs, **options):
@@ -32,16 +33,24 @@ COLLECTIVES = {
     "pmean": (lambda x: lax.pmean(x, "x"), np.broadcast_to(parts.mean(0), parts.shape)),
     "pmax": (lambda x: lax.pmax(x, "x"), np.broadcast_to(parts.max(0), parts.shape)),
     "pmin": (lambda x: lax.pmin(x, "x"), np.broadcast_to(parts.min(0), parts.shape)),
-    "psum in groups": (lambda x: lax.psum(x, "x", axis_index_groups=[[0, 3], [1, 2]]),
-                       np.stack([parts[0] + parts[3], parts[1] + parts[2]] * 1)[[0, 1, 1, 0]]),
+    "psum in groups": (
+        lambda x: lax.psum(x, "x", axis_index_groups=[[0, 3], [1, 2]]),
+        np.stack([parts[0] + parts[3], parts[1] + parts[2]] * 1)[[0, 1, 1, 0]],
+    ),
     "all_gather": (lambda x: lax.all_gather(x, "x"), np.broadcast_to(parts, (4, *parts.shape))),
-    "all_gather tiled": (lambda x: lax.all_gather(x, "x", axis=1, tiled=True),
-                         np.broadcast_to(np.concatenate(list(parts), 1), (4, 2, 16))),
-    "psum_scatter": (lambda x: lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True),
-                     np.stack(np.split(parts.sum(0), 4, axis=1))),
+    "all_gather tiled": (
+        lambda x: lax.all_gather(x, "x", axis=1, tiled=True),
+        np.broadcast_to(np.concatenate(list(parts), 1), (4, 2, 16)),
+    ),
+    "psum_scatter": (
+        lambda x: lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True),
+        np.stack(np.split(parts.sum(0), 4, axis=1)),
+    ),
     "psum_scatter whole": (lambda x: lax.psum_scatter(x, "x", scatter_dimension=1), parts.sum(0).T),
-    "all_to_all": (lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True),
-                   np.stack([np.concatenate([p[:, i:i + 1] for p in parts], 0) for i in range(4)])),
+    "all_to_all": (
+        lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True),
+        np.stack([np.concatenate([p[:, i : i + 1] for p in parts], 0) for i in range(4)]),
+    ),
     "all_to_all whole": (lambda x: lax.all_to_all(x, "x", 1, 0), parts.transpose(2, 0, 1)),
     "ppermute": (lambda x: lax.ppermute(x, "x", [(0, 1), (1, 2), (2, 3)]), _permuted([(0, 1), (1, 2), (2, 3)])),
     "pshuffle": (lambda x: lax.pshuffle(x, "x", [2, 0, 3, 1]), parts[[2, 0, 3, 1]]),
@@ -57,7 +66,9 @@ def test_collectives_are_their_definitions_and_so_are_their_gradients(checked):
 
     def every(x):
         outs = [COLLECTIVES[n][0](x) for n in names]
-        return [(lax.pcast(o, "x", to="varying") if checked and "x" not in gradix.typeof(o).vma else o)[None] for o in outs]
+        return [
+            (lax.pcast(o, "x", to="varying") if checked and "x" not in gradix.typeof(o).vma else o)[None] for o in outs
+        ]
 
     whole = mapped(every, P("x"), P("x"), check_vma=checked)
     for n, got in zip(names, gradix.jit(whole)(X)):
@@ -66,8 +77,8 @@ def test_collectives_are_their_definitions_and_so_are_their_gradients(checked):
     assert not wrong
 
     weights = [np.random.RandomState(i).randn(*COLLECTIVES[n][1].shape).astype("f") for i, n in enumerate(names)]
-    loss = lambda f: lambda x: [(o * w).sum() for o, w in zip(f(x), weights)]                            # noqa: E731
-    plain = lambda x: gradix.vmap(lambda v: [COLLECTIVES[n][0](v) for n in names], axis_name="x")(x.reshape(4, 2, 4))   # noqa: E731
+    loss = lambda f: lambda x: [(o * w).sum() for o, w in zip(f(x), weights)]  # noqa: E731
+    plain = lambda x: gradix.vmap(lambda v: [COLLECTIVES[n][0](v) for n in names], axis_name="x")(x.reshape(4, 2, 4))  # noqa: E731
     ours = gradix.jit(gradix.jacrev(loss(whole)))(X)
     want = gradix.jit(gradix.jacrev(loss(plain)))(X)
     for n, a, b in zip(names, ours, want):
@@ -76,7 +87,11 @@ def test_collectives_are_their_definitions_and_so_are_their_gradients(checked):
 
 def test_types_tell_what_varies():
     seen = []
-    f = mapped(lambda x, w: (seen.append((gradix.typeof(x), gradix.typeof(w))), lax.psum(x * w, "x"))[1], (P("x", "y"), P()), P(None, "y"))
+    f = mapped(
+        lambda x, w: (seen.append((gradix.typeof(x), gradix.typeof(w))), lax.psum(x * w, "x"))[1],
+        (P("x", "y"), P()),
+        P(None, "y"),
+    )
     text = str(gradix.make_jaxpr(f)(X, np.float32(2)))
     assert str(seen[0]) == "(ShapedArray(float32[2,2]{V:(x,y)}), ShapedArray(float32[]))"
     assert "pvary[axes=('x', 'y')]" in text and "psum_invariant[axes=('x',)]" in text
@@ -84,9 +99,9 @@ def test_types_tell_what_varies():
 
 
 def test_gradients_inside_add_up_what_all_contribute():
-    f = lambda w, x: gradix.grad(lambda w: ((w * x) ** 2).sum())(w)                                  # noqa: E731
-    np.testing.assert_allclose(mapped(f, (P(), P("x")), P())(np.float32(2), ROWS), 4 * (ROWS ** 2).sum())
-    square = lambda x: gradix.grad(lambda y: lax.psum(y * y, "x"))(x[0])[None]                      # noqa: E731
+    f = lambda w, x: gradix.grad(lambda w: ((w * x) ** 2).sum())(w)  # noqa: E731
+    np.testing.assert_allclose(mapped(f, (P(), P("x")), P())(np.float32(2), ROWS), 4 * (ROWS**2).sum())
+    square = lambda x: gradix.grad(lambda y: lax.psum(y * y, "x"))(x[0])[None]  # noqa: E731
     np.testing.assert_array_equal(mapped(square, P("x"), P("x"))(ROWS[:4]), 2 * ROWS[:4])
     np.testing.assert_array_equal(mapped(square, P("x"), P("x"), check_vma=False)(ROWS[:4]), 8 * ROWS[:4])
 
@@ -99,8 +114,11 @@ def test_transformations_of_the_whole():
         return sum(lax.scan(lambda c, y: (jnp.sin(c * w) + y, c), w, row)[1].sum() for row in x.reshape(4, 2))
 
     f, w = mapped(body, (P(), P("x")), P()), np.float32(0.5)
-    both = lambda t: np.testing.assert_allclose(*[np.concatenate([np.ravel(v) for v in gradix.tree.leaves(t(g))]) for g in (f, plain)],  # noqa: E731
-                                                rtol=1e-4, atol=1e-5)
+    both = lambda t: np.testing.assert_allclose(
+        *[np.concatenate([np.ravel(v) for v in gradix.tree.leaves(t(g))]) for g in (f, plain)],  # noqa: E731
+        rtol=1e-4,
+        atol=1e-5,
+    )
     both(lambda g: gradix.jit(g)(w, ROWS))
     both(lambda g: gradix.jit(gradix.grad(g, (0, 1)))(w, ROWS))
     both(lambda g: gradix.grad(gradix.checkpoint(g), (0, 1))(w, ROWS))
@@ -112,26 +130,42 @@ def test_transformations_of_the_whole():
 def test_loops_make_the_first_carry_vary():
     f = mapped(lambda x: lax.scan(lambda c, y: (c + y, y), jnp.zeros(()), x)[0][None], P("x"), P("x"))
     np.testing.assert_array_equal(f(ROWS), ROWS.reshape(4, 2).sum(1))
-    g = mapped(lambda x: lax.while_loop(lambda c: lax.pmin(c, "x") < 3, lambda c: c + x.sum(), jnp.float32(0))[None], P("x"), P("x"))
+    g = mapped(
+        lambda x: lax.while_loop(lambda c: lax.pmin(c, "x") < 3, lambda c: c + x.sum(), jnp.float32(0))[None],
+        P("x"),
+        P("x"),
+    )
     np.testing.assert_array_equal(g(np.ones(8, "f")), [4] * 4)
 
 
 def test_some_axes_left_to_the_compiler_and_one_inside_another():
-    f = gradix.shard_map(lambda x: lax.psum(x, "x") * 2 + lax.axis_index("x"), mesh=mesh(), in_specs=P("x"), out_specs=P("x"),
-                         axis_names={"x"})
+    f = gradix.shard_map(
+        lambda x: lax.psum(x, "x") * 2 + lax.axis_index("x"),
+        mesh=mesh(),
+        in_specs=P("x"),
+        out_specs=P("x"),
+        axis_names={"x"},
+    )
     want = (2 * ROWS.reshape(4, 2).sum(0)[None] + np.arange(4)[:, None]).reshape(-1)
     np.testing.assert_array_equal(gradix.jit(f)(sharded(ROWS, mesh(), "y")), want)
-    inner = lambda x: gradix.shard_map(lambda y: lax.psum(y, "y"), in_specs=P(None, "y"), out_specs=P(), axis_names={"y"})(x)  # noqa: E731
-    g = gradix.shard_map(lambda x: inner(x) * lax.axis_index("x"), mesh=mesh(), in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    inner = lambda x: gradix.shard_map(
+        lambda y: lax.psum(y, "y"), in_specs=P(None, "y"), out_specs=P(), axis_names={"y"}
+    )(x)  # noqa: E731
+    g = gradix.shard_map(
+        lambda x: inner(x) * lax.axis_index("x"), mesh=mesh(), in_specs=P("x"), out_specs=P("x"), axis_names={"x"}
+    )
     want = (parts[..., :2] + parts[..., 2:]) * np.arange(4).reshape(4, 1, 1)
     np.testing.assert_array_equal(gradix.jit(g)(X), want.reshape(8, 2))
-    np.testing.assert_array_equal(gradix.grad(lambda x: g(x).sum())(X), np.repeat(np.arange(4.0), 2)[:, None] * np.ones((8, 4)))
+    np.testing.assert_array_equal(
+        gradix.grad(lambda x: g(x).sum())(X), np.repeat(np.arange(4.0), 2)[:, None] * np.ones((8, 4))
+    )
 
 
 def test_calls_callbacks_and_rules_inside():
     @gradix.custom_vjp
     def sine(x):
         return jnp.sin(x)
+
     sine.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * jnp.cos(x) * 3,))
     f = mapped(lambda x: lax.psum(gradix.jit(sine)(x), "x"), P("x"), P())
     np.testing.assert_allclose(gradix.grad(lambda x: f(x).sum())(ROWS), 3 * np.cos(ROWS), rtol=1e-5)
@@ -146,21 +180,33 @@ def test_calls_callbacks_and_rules_inside():
 MAPS = functools.partial(mapped, lambda x: x * 2)
 
 
-@pytest.mark.parametrize(("call", "kind", "match"), [
-    (lambda: MAPS(P("x"), P())(ROWS), ValueError, "can't be statically inferred"),
-    (lambda: MAPS(P("x"), P("x", "y"))(ROWS), ValueError, "out_specs entry which is too long"),
-    (lambda: MAPS(P("x", "y"), P("x"))(ROWS), ValueError, "in_specs entry which is too long"),
-    (lambda: MAPS(P("x"), P("x"))(ROWS[:7]), ValueError, "4 does not evenly divide 7"),
-    (lambda: MAPS(P("z"), P("x"))(ROWS), ValueError, "refers to 'z'"),
-    (lambda: MAPS((P(), P()), P("x"))(ROWS), ValueError, "length 2"),
-    (lambda: MAPS("x", P("x"))(ROWS), TypeError, "PartitionSpec"),
-    (lambda: mapped(lambda x: lax.psum(x, "q"), P("x"), P("x"))(ROWS), NameError, "unbound axis name: q"),
-    (lambda: lax.psum(ROWS, "x"), NameError, "unbound axis name: x"),
-    (lambda: gradix.shard_map(lambda x: x, in_specs=P("x"), out_specs=P("x"))(ROWS), ValueError, "context mesh cannot be empty"),
-    (lambda: mapped(lambda x: lax.cond(x.sum() > 1, lambda: x[0], lambda: jnp.float32(0))[None], P("x"), P("x"))(ROWS), TypeError,
-     "manual axis types do not match"),
-    (lambda: mapped(lambda x: lax.pcast(x, "x", to="varying"), P("x"), P("x"))(ROWS), ValueError, "varies over"),
-])
+@pytest.mark.parametrize(
+    ("call", "kind", "match"),
+    [
+        (lambda: MAPS(P("x"), P())(ROWS), ValueError, "can't be statically inferred"),
+        (lambda: MAPS(P("x"), P("x", "y"))(ROWS), ValueError, "out_specs entry which is too long"),
+        (lambda: MAPS(P("x", "y"), P("x"))(ROWS), ValueError, "in_specs entry which is too long"),
+        (lambda: MAPS(P("x"), P("x"))(ROWS[:7]), ValueError, "4 does not evenly divide 7"),
+        (lambda: MAPS(P("z"), P("x"))(ROWS), ValueError, "refers to 'z'"),
+        (lambda: MAPS((P(), P()), P("x"))(ROWS), ValueError, "length 2"),
+        (lambda: MAPS("x", P("x"))(ROWS), TypeError, "PartitionSpec"),
+        (lambda: mapped(lambda x: lax.psum(x, "q"), P("x"), P("x"))(ROWS), NameError, "unbound axis name: q"),
+        (lambda: lax.psum(ROWS, "x"), NameError, "unbound axis name: x"),
+        (
+            lambda: gradix.shard_map(lambda x: x, in_specs=P("x"), out_specs=P("x"))(ROWS),
+            ValueError,
+            "context mesh cannot be empty",
+        ),
+        (
+            lambda: mapped(lambda x: lax.cond(x.sum() > 1, lambda: x[0], lambda: jnp.float32(0))[None], P("x"), P("x"))(
+                ROWS
+            ),
+            TypeError,
+            "manual axis types do not match",
+        ),
+        (lambda: mapped(lambda x: lax.pcast(x, "x", to="varying"), P("x"), P("x"))(ROWS), ValueError, "varies over"),
+    ],
+)
 def test_wrong_use(call, kind, match):
     with pytest.raises(kind, match=match):
         call()

@@ -1,4 +1,5 @@
 """Programs of real size, divided over devices in each way, against NumPy and one device."""
+
 import itertools
 
 import pytest
@@ -20,7 +21,10 @@ def run(program, dtype, size, division, mode):
 
 def cases():
     """Every program once, while divisions, transformations and dtypes take turns."""
-    turns = zip(itertools.cycle(("rows", "both", "columns", "rows by two", "on one", "columns by two", "repeated")), itertools.cycle(("jit", "grad", "jit", "eager", "vmap")))
+    turns = zip(
+        itertools.cycle(("rows", "both", "columns", "rows by two", "on one", "columns by two", "repeated")),
+        itertools.cycle(("jit", "grad", "jit", "eager", "vmap")),
+    )
     for i, (program, (division, mode)) in enumerate(zip(ALL, turns)):
         dtype = program.dtypes[i % len(program.dtypes)] if i % 3 == 2 else program.dtypes[0]
         yield program, dtype, division, mode if fits(program, dtype, mode) else "jit"
@@ -67,6 +71,11 @@ def test_gradients_over_divided_columns(name):
 
 def test_limits_are_found():
     found = {(limit.module, limit.name) for limit in limits()}
-    assert {("_platforms/cpu/extrema.py", "_SIZE"), ("_platforms/cpu/blocks.py", "_LEAST_ONCE"), ("_runtime/xla_buffers.py", "_SMALL"),
-            ("_api/jit/fastcall.py", "_BYTES_LIMIT"), ("_runtime/host_kernels.py", "_SHARED")} <= found
+    assert {
+        ("_platforms/cpu/extrema.py", "_SIZE"),
+        ("_platforms/cpu/blocks.py", "_LEAST_ONCE"),
+        ("_runtime/xla_buffers.py", "_SMALL"),
+        ("_api/jit/fastcall.py", "_BYTES_LIMIT"),
+        ("_runtime/host_kernels.py", "_SHARED"),
+    } <= found
     assert max(SIZES) > 1 << 18 > 1 << 10 > min(SIZES)

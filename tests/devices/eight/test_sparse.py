@@ -1,4 +1,5 @@
 """Products of sparse matrices with dense ones that are divided among devices."""
+
 import numpy as np
 import pytest
 
@@ -31,6 +32,8 @@ def test_columns_stay_divided_in_types():
         by_dense = gradix.jit(gradix.grad(lambda x: jnp.sin(m @ x).sum()))(dense)
         np.testing.assert_allclose(by_dense, WHOLE.T @ np.cos(WHOLE @ DENSE), rtol=1e-3, atol=1e-3)
         by_elements = gradix.jit(sparse.grad(lambda m, x: jnp.sin(m @ x).sum()))(m, dense)
-        np.testing.assert_allclose(by_elements.todense(), (np.cos(WHOLE @ DENSE) @ DENSE.T) * (WHOLE != 0), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(
+            by_elements.todense(), (np.cos(WHOLE @ DENSE) @ DENSE.T) * (WHOLE != 0), rtol=1e-3, atol=1e-3
+        )
         with pytest.raises(ShardingTypeError, match="sparse_product"):
             gradix.jit(lambda m, x: m @ x)(m, gradix.device_put(DENSE, P("x", None)))

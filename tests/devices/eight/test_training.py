@@ -1,4 +1,5 @@
 """Four ways to train a small network over eight devices, which all give the steps of one."""
+
 import numpy as np
 import pytest
 
@@ -40,8 +41,16 @@ def same(got):
         np.testing.assert_allclose(got[1][k], v, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(("w1", "w2", "data"), [((), (), ("x",)), ((None, "y"), ("y",), ()), ((("x", "y"),), (("x", "y"),), (("x", "y"),)),
-                                                ((None, "y"), ("y",), ("x",))], ids=["data", "tensor", "fsdp", "both"])
+@pytest.mark.parametrize(
+    ("w1", "w2", "data"),
+    [
+        ((), (), ("x",)),
+        ((None, "y"), ("y",), ()),
+        ((("x", "y"),), (("x", "y"),), (("x", "y"),)),
+        ((None, "y"), ("y",), ("x",)),
+    ],
+    ids=["data", "tensor", "fsdp", "both"],
+)
 def test_by_shardings(w1, w2, data):
     m = mesh()
     at = {"w1": on(m, *w1), "w2": on(m, *w2)}
@@ -56,12 +65,28 @@ def test_by_shard_map_and_pmap():
         # the weights are the same everywhere, so their gradient is the sum of what the parts contribute
         value, g = gradix.value_and_grad(lambda w: lax.pmean(loss(w, x, y), ("x", "y")))(w)
         return gradix.tree.map(lambda a, b: a - 0.5 * b, w, g), value
-    same(trained(gradix.jit(gradix.shard_map(part, mesh=m, in_specs=(P(), P(("x", "y")), P(("x", "y"))), out_specs=P())), START, X, Y))
+
+    same(
+        trained(
+            gradix.jit(gradix.shard_map(part, mesh=m, in_specs=(P(), P(("x", "y")), P(("x", "y"))), out_specs=P())),
+            START,
+            X,
+            Y,
+        )
+    )
 
     def example(w, x, y):
         value, g = gradix.value_and_grad(loss)(w, x, y)
         return gradix.tree.map(lambda a, b: a - 0.5 * lax.pmean(b, "i"), w, g), lax.pmean(value, "i")
-    same(trained(gradix.pmap(example, axis_name="i", in_axes=(None, 0, 0), out_axes=None), START, X.reshape(8, 8, 16), Y.reshape(8, 8)))
+
+    same(
+        trained(
+            gradix.pmap(example, axis_name="i", in_axes=(None, 0, 0), out_axes=None),
+            START,
+            X.reshape(8, 8, 16),
+            Y.reshape(8, 8),
+        )
+    )
 
 
 def test_a_pipeline_of_stages():
@@ -76,8 +101,9 @@ def test_a_pipeline_of_stages():
             x = jnp.where(here == 0, xs[jnp.minimum(t, len(batches) - 1)], carry)
             y = jnp.tanh(x @ w[0])
             return lax.ppermute(y, "stage", [(i, (i + 1) % n) for i in range(n)]), y
+
         _, ys = lax.scan(turn, jnp.zeros(4), jnp.arange(len(batches) + n - 1))
-        return lax.psum(jnp.where(here == n - 1, ys[n - 1:], 0.0), "stage")
+        return lax.psum(jnp.where(here == n - 1, ys[n - 1 :], 0.0), "stage")
 
     whole = gradix.shard_map(pipeline, mesh=m, in_specs=(P("stage"), P()), out_specs=P())
 
@@ -85,6 +111,7 @@ def test_a_pipeline_of_stages():
         for layer in w:
             xs = jnp.tanh(xs @ layer)
         return xs
+
     np.testing.assert_allclose(gradix.jit(whole)(layers, batches), plain(layers, batches), rtol=1e-4, atol=1e-5)
-    g = [gradix.jit(gradix.grad(lambda w: (f(w, batches) ** 2).sum()))(layers) for f in (whole, plain)]      # noqa: B023
+    g = [gradix.jit(gradix.grad(lambda w: (f(w, batches) ** 2).sum()))(layers) for f in (whole, plain)]  # noqa: B023
     np.testing.assert_allclose(*g, rtol=1e-3, atol=1e-5)

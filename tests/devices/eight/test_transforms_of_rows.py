@@ -1,4 +1,5 @@
 """Fourier transforms over divided axes, whose results are divided in another way than XLA's transform needs."""
+
 import numpy as np
 import pytest
 
@@ -32,7 +33,11 @@ def test_within_auto_axes():
     np.testing.assert_allclose(found, WANT, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.xfail(xla.jaxlib_version >= "0.11", reason="XLA of jaxlib 0.12 refuses the layout of a transform in a program that was exported", strict=False)
+@pytest.mark.xfail(
+    xla.jaxlib_version >= "0.11",
+    reason="XLA of jaxlib 0.12 refuses the layout of a transform in a program that was exported",
+    strict=False,
+)
 def test_exported():
     a = sharded(X, mesh(), "x", "y")
     f = gradix.jit(of_both, in_shardings=a.sharding, out_shardings=on(mesh()))

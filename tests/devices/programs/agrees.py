@@ -1,4 +1,5 @@
 """One of two processes is asked to end, or is killed: what `multihost_utils` tells the others."""
+
 import os
 import signal
 import sys

@@ -1,4 +1,5 @@
 """Joins another process, by arguments or by what the environment says, and adds up over both."""
+
 import sys
 
 import numpy as np

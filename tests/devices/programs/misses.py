@@ -1,4 +1,5 @@
 """One of two processes does not come to a collective, or comes with another program; the other must say so, and end."""
+
 import sys
 import time
 
@@ -31,5 +32,5 @@ if gradix.process_index() == 1:
     second(a).block_until_ready()
     time.sleep(120)
 first(a).block_until_ready()
-if sys.argv[1] == "differs":                    # the network may have taken the one for the other
+if sys.argv[1] == "differs":  # the network may have taken the one for the other
     first(a).block_until_ready()

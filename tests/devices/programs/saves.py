@@ -1,4 +1,5 @@
 """Saves checkpoint after checkpoint until it is stopped; each holds one number everywhere, over all devices there are."""
+
 import itertools
 import sys
 

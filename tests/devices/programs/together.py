@@ -1,4 +1,5 @@
 """Run by several processes: arrays over all of them, programs, and what multihost_utils offers."""
+
 import sys
 
 import numpy as np
@@ -16,7 +17,7 @@ assert gradix.distributed.is_initialized() and count == int(sys.argv[1]) and len
 assert gradix.device_count() == 2 * count and gradix.process_indices() == list(range(count))
 mesh = Mesh(np.array(gradix.devices()), ("x",))
 X = np.arange(8.0 * count, dtype=np.float32).reshape(2 * count, 4)
-on = lambda *spec: NamedSharding(mesh, P(*spec))                                     # noqa: E731
+on = lambda *spec: NamedSharding(mesh, P(*spec))  # noqa: E731
 
 a = gradix.device_put(X, on("x"))
 assert not a.is_fully_addressable and len(a.addressable_shards) == 2 and len(a.global_shards) == 2 * count
@@ -31,8 +32,10 @@ else:
     raise AssertionError("parts of other processes cannot be fetched")
 assert repr(a) == str(a) == f"{a}" == f"Array(shape={a.shape}, dtype=float32)"
 elsewhere = gradix.device_put(X, gradix.devices()[2 * ((rank + 1) % count)])
-for value, place, words in ((a, gradix.local_devices()[0], "must be a fully addressable array"),
-                            (elsewhere, None, "non-addressable")):
+for value, place, words in (
+    (a, gradix.local_devices()[0], "must be a fully addressable array"),
+    (elsewhere, None, "non-addressable"),
+):
     try:
         np.asarray(gradix.device_put(value, place))
     except (ValueError, RuntimeError) as e:
@@ -41,11 +44,17 @@ for value, place, words in ((a, gradix.local_devices()[0], "must be a fully addr
         raise AssertionError("values of other processes were had")
 assert elsewhere.addressable_shards == [] and repr(elsewhere) == f"Array(shape={X.shape}, dtype=float32)"
 replicated = gradix.device_put(X, on())
-assert not replicated.is_fully_addressable and np.array_equal(replicated, X) and repr(replicated) == repr(jnp.asarray(X))
+assert (
+    not replicated.is_fully_addressable and np.array_equal(replicated, X) and repr(replicated) == repr(jnp.asarray(X))
+)
 total = gradix.shard_map(lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
 np.testing.assert_array_equal(total(a), X.sum(0, keepdims=True))
-ring = gradix.shard_map(lambda x: lax.ppermute(x, "x", [(i, (i + 1) % mesh.size) for i in range(mesh.size)]), mesh=mesh, in_specs=P("x"),
-                        out_specs=P("x"))
+ring = gradix.shard_map(
+    lambda x: lax.ppermute(x, "x", [(i, (i + 1) % mesh.size) for i in range(mesh.size)]),
+    mesh=mesh,
+    in_specs=P("x"),
+    out_specs=P("x"),
+)
 np.testing.assert_array_equal(mu.process_allgather(ring(a)), np.roll(X, 1, 0))
 np.testing.assert_array_equal(gradix.device_put(a, on()), X)
 np.testing.assert_array_equal(jnp.ones(3) + 1, 2 * np.ones(3))
@@ -63,15 +72,19 @@ else:
 assert not mu.reached_preemption_sync_point(0)
 with mu.live_devices(gradix.devices()) as live:
     assert live == gradix.devices()
-np.testing.assert_array_equal(mu.process_allgather(np.float32([rank, 1]), tiled=True), [v for i in range(count) for v in (i, 1)])
-np.testing.assert_array_equal(mu.broadcast_one_to_all({"a": [rank, 2.5]}, is_source=rank == count - 1)["a"], [count - 1, 2.5])
+np.testing.assert_array_equal(
+    mu.process_allgather(np.float32([rank, 1]), tiled=True), [v for i in range(count) for v in (i, 1)]
+)
+np.testing.assert_array_equal(
+    mu.broadcast_one_to_all({"a": [rank, 2.5]}, is_source=rank == count - 1)["a"], [count - 1, 2.5]
+)
 try:
     mu.assert_equal(np.int32(rank), "they differ.")
 except AssertionError as e:
     assert "they differ." in str(e) and str(list(range(1, count))) in str(e)
 else:
     raise AssertionError("all processes are told that some differ")
-mine = X[2 * rank:2 * rank + 2]
+mine = X[2 * rank : 2 * rank + 2]
 whole = mu.host_local_array_to_global_array(mine, mesh, P("x"))
 np.testing.assert_array_equal(mu.process_allgather(whole), X)
 np.testing.assert_array_equal(mu.global_array_to_host_local_array(whole, mesh, P("x")), mine)

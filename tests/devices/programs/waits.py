@@ -1,4 +1,5 @@
 """One of two processes is killed, or fails; the other must end as well."""
+
 import os
 import signal
 import sys

@@ -1,4 +1,5 @@
 """Kernels on the cores of a mesh, named axes of grids, shared memory, random numbers, and sparse cores."""
+
 import numpy as np
 import pytest
 
@@ -27,7 +28,7 @@ def halves(x, o, part):
 def test_a_kernel_on_each_core_and_its_transformations():
     x = np.array([1, 2, 3, 4], np.float32)
     call = pl.kernel(halves, S((4,), jnp.float32), mesh=TWO, scratch_types=[pltpu.VMEM((2,), jnp.float32)])
-    want = x ** 2 * [1, 1, 2, 2]
+    want = x**2 * [1, 1, 2, 2]
     same(call(x), want)
     same(gradix.jit(call)(x), want)
     same(gradix.grad(lambda x: call(x).sum())(x), 2 * x * [1, 1, 2, 2])
@@ -37,6 +38,7 @@ def test_a_kernel_on_each_core_and_its_transformations():
     def sizes(o, s):
         s[...] = jnp.int32(lax.axis_size("core"))
         o[lax.axis_index("core")] = s[...]
+
     same(sizes(), [2, 2])
 
 
@@ -47,20 +49,29 @@ def test_core_map_changes_references_from_outside():
             i = lax.axis_index("core")
             s[0] = refs["x"][i]
             refs["n"][i] += s[0] + 1
+
     for f in (pl.run_state(count), gradix.jit(pl.run_state(count))):
         same(f({"n": np.zeros(3, np.float32), "x": np.arange(2, dtype=np.float32)})["n"], [1, 2, 0])
 
 
 def test_meshes_of_cores():
     mesh = plsc.VectorSubcoreMesh(core_axis_name="c", subcore_axis_name="s", num_cores=2, num_subcores=3)
-    assert (mesh.size, mesh.axis_names, dict(mesh.shape), mesh.devices.shape) == (6, ("c", "s"), {"c": 2, "s": 3}, (2, 3))
-    assert TWO == pltpu.TensorCoreMesh("core", 2) != pltpu.TensorCoreMesh("core") and hash(TWO) == hash(pltpu.TensorCoreMesh("core", 2))
+    assert (mesh.size, mesh.axis_names, dict(mesh.shape), mesh.devices.shape) == (
+        6,
+        ("c", "s"),
+        {"c": 2, "s": 3},
+        (2, 3),
+    )
+    assert TWO == pltpu.TensorCoreMesh("core", 2) != pltpu.TensorCoreMesh("core") and hash(TWO) == hash(
+        pltpu.TensorCoreMesh("core", 2)
+    )
     assert plsc.ScalarSubcoreMesh(axis_name="c", num_cores=2).size == 2
 
     @pl.kernel(out_type=S((6,), jnp.int32), mesh=mesh)
     def number(o):
         i = lax.axis_index(("c", "s"))
         o[i] = 10 * lax.axis_index("c") + lax.axis_index("s")
+
     same(number(), [0, 1, 2, 10, 11, 12])
     for wrong, kind in (([TWO, TWO], NotImplementedError), (None, TypeError)):
         with pytest.raises(kind, match="mesh"):
@@ -75,24 +86,30 @@ def test_what_needs_cores_at_one_time():
         @pltpu.run_on_first_core("core")
         def _():
             o[...] = x[...]
+
         @pl.when(lax.axis_index("core") == 1)
         def _():
             o[1] += 1
+
     same(first(np.ones(2, np.float32)), [1, 2])
 
     def waiting(o):
         pltpu.core_barrier(None, core_axis_name="core")
         o[...] = jnp.ones(1)
+
     same(pl.kernel(waiting, S((1,), jnp.float32), mesh=pltpu.TensorCoreMesh("core"))(), [1])
     with pytest.raises(NotImplementedError, match="core_barrier over 'core', which has 2 cores"):
         pl.kernel(waiting, S((1,), jnp.float32), mesh=TWO)()
     with pytest.raises(NotImplementedError, match="psum over 'core'.*o_ref"):
-        pl.kernel(lambda x, o: o.__setitem__(..., lax.psum(x[...], "core")), S((1,), jnp.float32), mesh=TWO)(np.ones(1, np.float32))
+        pl.kernel(lambda x, o: o.__setitem__(..., lax.psum(x[...], "core")), S((1,), jnp.float32), mesh=TWO)(
+            np.ones(1, np.float32)
+        )
 
 
 def test_axes_of_a_grid_have_names():
     def kernel(x, o):
         o[...] = x[...] * lax.axis_index("i") + lax.axis_size("i")
+
     block = pl.BlockSpec((2,), lambda i: i)
     call = pl.pallas_call(kernel, S((8,), jnp.float32), grid=(("i", 4),), in_specs=[block], out_specs=block)
     same(call(np.ones(8, np.float32)), [4, 4, 5, 5, 6, 6, 7, 7])
@@ -104,11 +121,22 @@ def test_pipelines_are_divided_between_cores():
     def kernel(x, o):
         def body(x, o):
             o[...] += x[...]
+
         block = pl.BlockSpec((2,), lambda i: i)
+
         @pltpu.run_on_first_core("core")
         def _():
             o[...] = jnp.zeros(o.shape)
-        pltpu.emit_pipeline(body, grid=(4,), in_specs=[block], out_specs=[block], core_axis_name="core", dimension_semantics=(pltpu.PARALLEL,))(x, o)
+
+        pltpu.emit_pipeline(
+            body,
+            grid=(4,),
+            in_specs=[block],
+            out_specs=[block],
+            core_axis_name="core",
+            dimension_semantics=(pltpu.PARALLEL,),
+        )(x, o)
+
     x = np.arange(8, dtype=np.float32)
     same(pl.kernel(kernel, S((8,), jnp.float32), mesh=TWO)(x), x)
 
@@ -117,12 +145,15 @@ def test_memory_that_programs_share_begins_anew_with_each_call():
     def kernel(o):
         count = pl.get_global(pltpu.SemaphoreType.REGULAR)
         other = pl.get_global(pltpu.SMEM((2,), jnp.float32))
+
         @pl.when(pl.program_id(0) == 0)
         def _():
             other[...] = jnp.zeros(2)
+
         pl.semaphore_signal(count, 2)
         other[0] += 1.0
         o[pl.program_id(0)] = pl.semaphore_read(count).astype(jnp.float32) + other[0]
+
     call = pl.pallas_call(kernel, S((3,), jnp.float32), grid=3)
     compiled = gradix.jit(call)
     for f in (call, call, compiled, compiled):
@@ -135,18 +166,23 @@ def test_random_numbers_depend_on_the_seed_alone():
     def kernel(seed, o, n):
         i = pl.program_id(0)
         pltpu.prng_seed(seed[0], i)
+
         def turn(j, _):
             o[i, j] = pltpu.stateful_uniform(minval=2.0, maxval=3.0)
+
         lax.fori_loop(0, 50, turn, None)
         n[i] = pltpu.prng_random_bits((40,))
+
     call = pl.pallas_call(kernel, [S((2, 50), jnp.float32), S((2, 40), jnp.int32)], grid=2)
     (a, n), (b, m), (c, _) = call(np.array([1])), gradix.jit(call)(np.array([1])), call(np.array([2]))
     same(a, b)
     same(n, m)
     assert len({*np.ravel(a), *np.ravel(c)}) == 200 and 2 <= np.min(a) < 2.2 and 2.8 < np.max(a) < 3
-    assert len(set(np.ravel(n))) == 80 and np.min(n) < -2 ** 29 and np.max(n) > 2 ** 29
+    assert len(set(np.ravel(n))) == 80 and np.min(n) < -(2**29) and np.max(n) > 2**29
+
     def drawn(o, p):
         o[...], p[...] = pltpu.stateful_normal((90,)), pltpu.stateful_bernoulli(0.5, (90,))
+
     o, p = pl.pallas_call(drawn, [S((90,), jnp.float32), S((90,), bool)])()
     assert np.isfinite(o).all() and 0.6 < np.std(o) < 1.5 and 20 < np.sum(p) < 70
     with pytest.raises(ValueError, match="stateful_bits was called outside of a kernel"):
@@ -157,8 +193,15 @@ def test_einshape():
     x = np.arange(24).reshape(2, 12)
     same(pltpu.einshape("a(bcd)->(bd)ac", x, b=2, d=3), x.reshape(2, 2, 2, 3).transpose(1, 3, 0, 2).reshape(6, 2, 2))
     same(pltpu.einshape("ab -> ba", x), x.T)
-    for wrong, words in (("ab", "needs an arrow"), ("ab->a", "once before and once after"), ("a(bc)->abc", "Give the sizes"), ("abc->abc", "names 3 axes"),
-                         ("(ab)c->abc", "Give the sizes"), ("a(b->ab", "not closed"), ("a1->a", "unexpected '1'")):
+    for wrong, words in (
+        ("ab", "needs an arrow"),
+        ("ab->a", "once before and once after"),
+        ("a(bc)->abc", "Give the sizes"),
+        ("abc->abc", "names 3 axes"),
+        ("(ab)c->abc", "Give the sizes"),
+        ("a(b->ab", "not closed"),
+        ("a1->a", "unexpected '1'"),
+    ):
         with pytest.raises(ValueError, match=words):
             pltpu.einshape(wrong, x)
     with pytest.raises(ValueError, match="does not go with b=5"):
@@ -168,6 +211,7 @@ def test_einshape():
 # -- sparse cores ----------------------------------------------------------------------------------
 def test_scattered_accesses_with_masks():
     mask = np.array([True, False, True, True])
+
     def kernel(x, i, o, p, q):
         o[...] = plsc.load_gather(x, [i[...]], mask=mask)
         p[...] = jnp.zeros(6)
@@ -177,6 +221,7 @@ def test_scattered_accesses_with_masks():
         plsc.addupdate(q, jnp.ones(4))
         plsc.store_compressed(x, q[...], mask=mask)
         plsc.addupdate_compressed(q, x[:4], mask=mask)
+
     x, i = np.arange(10, 16, dtype=np.float32), np.array([5, 9, 1, 2])
     o, p, q = pl.pallas_call(kernel, [S((4,), jnp.float32), S((6,), jnp.float32), S((4,), jnp.float32)])(x, i)
     same(o, [15, 0, 11, 12])

@@ -1,4 +1,5 @@
 """Kernels that are ready to use, against plain functions: values and gradients."""
+
 import numpy as np
 import pytest
 
@@ -23,7 +24,9 @@ def alike(f, g, *args, tol=2e-5):
     """Values, and gradients by all arguments."""
     same(f(*args), g(*args), tol)
     every = tuple(range(len(args)))
-    for a, b in zip(*[gradix.jit(gradix.grad(lambda *t, h=h: (h(*t) * jnp.cos(h(*t))).sum(), every))(*args) for h in (f, g)]):
+    for a, b in zip(
+        *[gradix.jit(gradix.grad(lambda *t, h=h: (h(*t) * jnp.cos(h(*t))).sum(), every))(*args) for h in (f, g)]
+    ):
         same(a, b, 5 * tol)
 
 
@@ -57,7 +60,14 @@ def test_attention_of_heads(n, causal, has_segments):
 def test_attention_with_a_bias_and_other_lengths():
     q, k, v, bias = normal(1, 2, 6, 4), normal(1, 2, 9, 4), normal(1, 2, 9, 4), normal(1, 2, 6, 9)
     sizes = tpu.BlockSizes(4, 4, 4, 1)
-    alike(lambda *t: tpu.flash_attention(*t, sm_scale=0.5, block_sizes=sizes), lambda *t: tpu.mha_reference(*t, sm_scale=0.5), q, k, v, bias)
+    alike(
+        lambda *t: tpu.flash_attention(*t, sm_scale=0.5, block_sizes=sizes),
+        lambda *t: tpu.mha_reference(*t, sm_scale=0.5),
+        q,
+        k,
+        v,
+        bias,
+    )
     ids = tpu.SegmentIds(np.zeros((1, 6), int), np.array([[0] * 5 + [1] * 4]))
     same(tpu.flash_attention(q, k, v, None, ids), tpu.mha_reference(q, k[:, :, :5], v[:, :, :5], None))
 
@@ -65,7 +75,10 @@ def test_attention_with_a_bias_and_other_lengths():
 def test_products():
     x, y = normal(8, 12), normal(12, 4)
     alike(lambda x, y: matmul.matmul(x, y, block_shape=(4, 2), block_k=6), jnp.matmul, x, y)
-    assert matmul.matmul(x.astype(jnp.bfloat16), y.astype(jnp.bfloat16), block_shape=(4, 4), out_dtype=jnp.float32).dtype == jnp.float32
+    assert (
+        matmul.matmul(x.astype(jnp.bfloat16), y.astype(jnp.bfloat16), block_shape=(4, 4), out_dtype=jnp.float32).dtype
+        == jnp.float32
+    )
     same(matmul.matmul(np.ones((2, 4), "int8"), np.full((4, 2), 100, "int8"), block_shape=(2, 2)), np.full((2, 2), 400))
     with pytest.raises(ValueError, match="whole blocks"):
         matmul.matmul(x, y, block_shape=(3, 2))
@@ -75,6 +88,10 @@ def test_products():
 def test_the_gradient_of_attention_takes_less_memory_than_that_of_all_scores():
     q, k, v = (normal(1, 2, 256, 16) for _ in range(3))
     sizes = tpu.BlockSizes(64, 64, 64, 1)
+
     def temporaries(f):
         return gradix.jit(gradix.grad(lambda *t: (f(*t) ** 2).sum(), (0, 1, 2))).memory(q, k, v).temporaries
-    assert temporaries(lambda *t: tpu.flash_attention(*t, block_sizes=sizes)) < 0.8 * temporaries(lambda *t: tpu.mha_reference(*t, None))
+
+    assert temporaries(lambda *t: tpu.flash_attention(*t, block_sizes=sizes)) < 0.8 * temporaries(
+        lambda *t: tpu.mha_reference(*t, None)
+    )

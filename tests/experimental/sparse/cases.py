@@ -1,4 +1,5 @@
 """Sparse arrays of every layout, with duplicates and places out of bounds, beside the ordinary arrays they stand for."""
+
 from itertools import product
 
 import numpy as np
@@ -18,9 +19,11 @@ def entries(shape, n_batch, n_dense, nse=4, seed=0, dtype="float32"):
     """Data and indices, some of which are given twice and some out of bounds, and what they stand for."""
     rng = np.random.default_rng((seed, n_batch, n_dense, *shape))
     n_sparse = len(shape) - n_batch - n_dense
-    lead, sizes, dense = shape[:n_batch], shape[n_batch:n_batch + n_sparse], shape[n_batch + n_sparse:]
+    lead, sizes, dense = shape[:n_batch], shape[n_batch : n_batch + n_sparse], shape[n_batch + n_sparse :]
     data = rng.integers(-4, 5, (*lead, nse, *dense)).astype(dtype)
-    indices = np.stack([rng.integers(0, n, (*lead, nse)) for n in sizes], -1) if n_sparse else np.zeros((*lead, nse, 0), int)
+    indices = (
+        np.stack([rng.integers(0, n, (*lead, nse)) for n in sizes], -1) if n_sparse else np.zeros((*lead, nse, 0), int)
+    )
     if n_sparse:
         indices[..., -1, :] = sizes
         data[(..., -1, *[slice(None)] * n_dense)] = 0

@@ -1,4 +1,5 @@
 """BCOO arrays: every function, on every layout, gives what the ordinary array gives."""
+
 from itertools import chain, combinations, permutations
 
 import numpy as np
@@ -43,8 +44,12 @@ def test_moving(shape, n_batch, n_dense):
     m, whole = array(shape, n_batch, n_dense)
     n = len(shape)
     kinds = [range(n_batch), range(n_batch, n - n_dense), range(n - n_dense, n)]
-    for order in [sum(p, ()) for p in ((a, b, c) for a in permutations(kinds[0]) for b in permutations(kinds[1])
-                                       for c in permutations(kinds[2]))]:
+    for order in [
+        sum(p, ())
+        for p in (
+            (a, b, c) for a in permutations(kinds[0]) for b in permutations(kinds[1]) for c in permutations(kinds[2])
+        )
+    ]:
         same(sparse.bcoo_transpose(m, permutation=order), whole.transpose(order))
     for axes in subsets(range(n)):
         same(sparse.bcoo_reduce_sum(m, axes=axes), whole.sum(axes))
@@ -52,18 +57,27 @@ def test_moving(shape, n_batch, n_dense):
     for axis in range(n):
         same(sparse.bcoo_concatenate([m, 2 * m, m], dimension=axis), np.concatenate([whole, 2 * whole, whole], axis))
     same(sparse.bcoo_squeeze(m, dimensions=[i for i in range(n) if shape[i] == 1]), whole.squeeze())
-    for starts, limits, steps in (((0,) * n, shape, (2,) * n), ((1,) + (0,) * (n - 1), shape, (1,) * n),
-                                  ((0,) * n, (0,) + shape[1:], (1,) * n)):
+    for starts, limits, steps in (
+        ((0,) * n, shape, (2,) * n),
+        ((1,) + (0,) * (n - 1), shape, (1,) * n),
+        ((0,) * n, (0,) + shape[1:], (1,) * n),
+    ):
         got = sparse.bcoo_slice(m, start_indices=starts, limit_indices=limits, strides=steps)
         same(got, whole[tuple(map(slice, starts, limits, steps))])
     starts = (1,) * n
     sizes = tuple(max(k - 1, 1) for k in shape)
     same(sparse.bcoo_dynamic_slice(m, starts, sizes), lax.dynamic_slice(whole, starts, sizes))
-    same(sparse.bcoo_broadcast_in_dim(m, shape=(2, *shape), broadcast_dimensions=range(1, n + 1)), np.broadcast_to(whole, (2, *shape)))
-    same(sparse.bcoo_broadcast_in_dim(m, shape=(*shape, 2), broadcast_dimensions=range(n)), np.repeat(whole[..., None], 2, -1))
+    same(
+        sparse.bcoo_broadcast_in_dim(m, shape=(2, *shape), broadcast_dimensions=range(1, n + 1)),
+        np.broadcast_to(whole, (2, *shape)),
+    )
+    same(
+        sparse.bcoo_broadcast_in_dim(m, shape=(*shape, 2), broadcast_dimensions=range(n)),
+        np.repeat(whole[..., None], 2, -1),
+    )
     wide = tuple(3 if k == 1 else k for k in shape)
     same(sparse.bcoo_broadcast_in_dim(m, shape=wide, broadcast_dimensions=range(n)), np.broadcast_to(whole, wide))
-    parts = [shape[:n_batch], shape[n_batch:n - n_dense], shape[n - n_dense:]]
+    parts = [shape[:n_batch], shape[n_batch : n - n_dense], shape[n - n_dense :]]
     new = tuple(int(np.prod(p)) for p in parts if p)
     same(sparse.bcoo_reshape(m, new_sizes=new), whole.reshape(new))
 
@@ -127,8 +141,23 @@ def test_large_products_look_up_what_matches():
     same(sparse.grad(lambda a: (a @ b).todense().sum())(a), (x != 0) * (np.ones((60, 60)) @ y.T))
 
 
-@pytest.mark.parametrize("item", [0, -1, slice(1, None), slice(None, None, 2), (slice(None), 1), (0, 2), (..., None), None,
-                                  (slice(None, None, -1), slice(0, 2)), np.array([1, 0, 1]), (slice(None), np.array([2, 0]))], ids=str)
+@pytest.mark.parametrize(
+    "item",
+    [
+        0,
+        -1,
+        slice(1, None),
+        slice(None, None, 2),
+        (slice(None), 1),
+        (0, 2),
+        (..., None),
+        None,
+        (slice(None, None, -1), slice(0, 2)),
+        np.array([1, 0, 1]),
+        (slice(None), np.array([2, 0])),
+    ],
+    ids=str,
+)
 def test_indexing(item):
     m, whole = array((3, 4), nse=8)
     same(m[item], whole[item])
@@ -142,13 +171,16 @@ def test_operators_and_methods():
     same(m @ np.ones((2, 4, 3), "f"), whole @ np.ones((2, 4, 3)))
     same(-m, -whole)
     same(abs(m), abs(whole))
-    same(m ** 2, whole ** 2)
+    same(m**2, whole**2)
     same(2 * m.T / 4, whole.T / 2)
     same(m.sum(), whole.sum())
     same(m.sum(1, keepdims=True), whole.sum(1, keepdims=True))
     assert m.astype("int32").dtype == np.int32 and len(m) == 3 and m.size == 12 and [r.shape for r in m] == [(4,)] * 3
-    assert repr(m) == "BCOO(float32[3, 4], nse=8)" and repr(array((3, 4), 1, 1)[0]) == "BCOO(float32[3, 4], nse=4, n_batch=1, n_dense=1)"
-    for wrong in (lambda: m > 1, lambda: m == m, lambda: 1 / m, lambda: m + 1, lambda: m ** -1):
+    assert (
+        repr(m) == "BCOO(float32[3, 4], nse=8)"
+        and repr(array((3, 4), 1, 1)[0]) == "BCOO(float32[3, 4], nse=4, n_batch=1, n_dense=1)"
+    )
+    for wrong in (lambda: m > 1, lambda: m == m, lambda: 1 / m, lambda: m + 1, lambda: m**-1):
         with pytest.raises(NotImplementedError, match="dense"):
             wrong()
 
@@ -173,7 +205,10 @@ def test_is_a_pytree_of_jit_loops_and_vmap():
     same(rows, whole.sum(1))
     same(gradix.vmap(lambda row: row * 2)(m), whole * 2)
     flat, image = array((4, 4), nse=6)
-    same(lax.fori_loop(0, 3, lambda i, x: flat.T @ (flat @ x), jnp.ones(4)), np.linalg.matrix_power(image.T @ image, 3) @ np.ones(4))
+    same(
+        lax.fori_loop(0, 3, lambda i, x: flat.T @ (flat @ x), jnp.ones(4)),
+        np.linalg.matrix_power(image.T @ image, 3) @ np.ones(4),
+    )
     same(lax.scan(lambda c, row: (c + row @ jnp.ones(4), row * 2), 0.0, m)[1], whole * 2)
 
 
@@ -188,7 +223,9 @@ def test_derivatives_are_those_of_the_elements(n_batch, n_dense):
     gradix.test_util.check_grads(of_data, (m.data,), order=2, rtol=2e-2, atol=2e-2, eps=1e-2)
     found = sparse.grad(lambda m, x: jnp.sin(m @ x).sum(), (0, 1))(m, other)
     by_whole, by_other = gradix.grad(lambda m, x: jnp.sin(m @ x).sum(), (0, 1))(jnp.asarray(whole), other)
-    np.testing.assert_allclose(found[0].data, sparse.bcoo_extract(m, by_whole, assume_unique=True).data, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        found[0].data, sparse.bcoo_extract(m, by_whole, assume_unique=True).data, rtol=1e-4, atol=1e-5
+    )
     np.testing.assert_allclose(found[1], by_other, rtol=1e-4, atol=1e-5)
     with_rows = sparse.jacfwd(lambda m: m @ other[:, 0])(m)
     np.testing.assert_allclose(with_rows.data, sparse.jacrev(lambda m: m @ other[:, 0])(m).data, rtol=1e-5, atol=1e-6)
@@ -196,7 +233,9 @@ def test_derivatives_are_those_of_the_elements(n_batch, n_dense):
 
 def test_value_and_grad_of_trees_and_aux():
     m, _ = array((3, 4))
-    (value, aux), found = sparse.value_and_grad(lambda d: ((d["m"] @ d["v"]).sum(), "aux"), has_aux=True)({"m": m, "v": jnp.ones(4)})
+    (value, aux), found = sparse.value_and_grad(lambda d: ((d["m"] @ d["v"]).sum(), "aux"), has_aux=True)(
+        {"m": m, "v": jnp.ones(4)}
+    )
     assert aux == "aux" and found["m"].shape == (3, 4) and found["v"].shape == (4,) and value == m.todense().sum()
     with pytest.raises(ValueError, match="argnums"):
         sparse.grad(lambda m: 0.0, 3)(m)
@@ -206,7 +245,9 @@ def test_sampled_products():
     a, b = np.arange(6.0, dtype="f").reshape(2, 3), np.arange(12.0, dtype="f").reshape(3, 4)
     at = np.array([[0, 3], [1, 0], [2, 4]])
     np.testing.assert_array_equal(
-        sparse.bcoo_dot_general_sampled(a, b, at, dimension_numbers=(((1,), (0,)), ((), ()))), [(a @ b)[0, 3], (a @ b)[1, 0], 0])
+        sparse.bcoo_dot_general_sampled(a, b, at, dimension_numbers=(((1,), (0,)), ((), ()))),
+        [(a @ b)[0, 3], (a @ b)[1, 0], 0],
+    )
 
 
 def test_wrong_arrays():
@@ -238,7 +279,7 @@ def test_axes_out_of_range(axis):
 def test_negative_axes():
     m, whole = array((3, 4))
     same(sparse.bcoo_reduce_sum(m, axes=(-1,)), whole.sum(-1))
-    with pytest.raises(TypeError, match="counted from 0 to 1"):      # as lax.rev
+    with pytest.raises(TypeError, match="counted from 0 to 1"):  # as lax.rev
         sparse.bcoo_rev(m, (-1,))
 
 

@@ -1,4 +1,5 @@
 """Convolutions of sparse arrays against those of ordinary ones; functions on the parts of sparse arrays."""
+
 import numpy as np
 import pytest
 
@@ -15,18 +16,31 @@ def _half_empty(*shape):
     return jnp.asarray((RNG.standard_normal(shape) * (RNG.random(shape) < 0.5)).astype("float32"))
 
 
-@pytest.mark.parametrize("x, kernel, options", [
-    ((1, 1, 6), (1, 1, 3), {"padding": "SAME"}),
-    ((2, 3, 6), (4, 3, 2), {"padding": [(2, 1)], "window_strides": (2,), "lhs_dilation": (2,), "rhs_dilation": (3,)}),
-    ((2, 5, 5, 3), (2, 2, 3, 4), {"padding": "SAME_LOWER", "window_strides": (2, 1), "dimension_numbers": ("NHWC", "HWIO", "NHWC")}),
-    ((1, 1, 0), (1, 1, 1), {"padding": "VALID"}),
-])
+@pytest.mark.parametrize(
+    "x, kernel, options",
+    [
+        ((1, 1, 6), (1, 1, 3), {"padding": "SAME"}),
+        (
+            (2, 3, 6),
+            (4, 3, 2),
+            {"padding": [(2, 1)], "window_strides": (2,), "lhs_dilation": (2,), "rhs_dilation": (3,)},
+        ),
+        (
+            (2, 5, 5, 3),
+            (2, 2, 3, 4),
+            {"padding": "SAME_LOWER", "window_strides": (2, 1), "dimension_numbers": ("NHWC", "HWIO", "NHWC")},
+        ),
+        ((1, 1, 0), (1, 1, 1), {"padding": "VALID"}),
+    ],
+)
 def test_convolution(x, kernel, options):
     options = {"window_strides": (1,) * (len(x) - 2), **options}
     x, kernel = _half_empty(*x), _half_empty(*kernel)
     want = lax.conv_general_dilated(x, kernel, **options)
     for layout in ({}, {"n_batch": 1}, {"n_dense": 1}):
-        got = sparse.bcoo_conv_general_dilated(sparse.BCOO.fromdense(x, **layout), sparse.BCOO.fromdense(kernel), **options)
+        got = sparse.bcoo_conv_general_dilated(
+            sparse.BCOO.fromdense(x, **layout), sparse.BCOO.fromdense(kernel), **options
+        )
         np.testing.assert_allclose(got.todense(), want, atol=1e-5)
     both = gradix.jit(lambda a, b: sparse.bcoo_conv_general_dilated(a, b, **options).todense())
     np.testing.assert_allclose(both(sparse.BCOO.fromdense(x), kernel), want, atol=1e-5)
@@ -41,7 +55,9 @@ def test_sparsify_convolves():
 
 def test_groups_are_refused():
     with pytest.raises(NotImplementedError, match="one by one"):
-        sparse.bcoo_conv_general_dilated(jnp.ones((1, 2, 3)), jnp.ones((2, 1, 1)), window_strides=(1,), padding="VALID", feature_group_count=2)
+        sparse.bcoo_conv_general_dilated(
+            jnp.ones((1, 2, 3)), jnp.ones((2, 1, 1)), window_strides=(1,), padding="VALID", feature_group_count=2
+        )
 
 
 def test_elementwise_maps_keep_the_order_of_bcsr():
@@ -61,7 +77,10 @@ def test_shared_indices_stay_shared_when_sorted():
 def test_functions_on_parts():
     x = jnp.array([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]])
     m, c, v = coo.COO.fromdense(x), csr.CSR.fromdense(x), jnp.array([1.0, 10.0, 100.0])
-    assert util._count_stored_elements(x) == 3 and util._count_stored_elements_per_batch(x, n_batch=1).tolist() == [1, 2]
+    assert util._count_stored_elements(x) == 3 and util._count_stored_elements_per_batch(x, n_batch=1).tolist() == [
+        1,
+        2,
+    ]
     assert [p.tolist() for p in coo._coo_fromdense(x, nse=3)] == [[1, 2, 3], [0, 1, 1], [1, 0, 2]]
     assert [p.tolist() for p in csr._csr_fromdense(x, nse=3)] == [[1, 2, 3], [1, 0, 2], [0, 1, 3]]
     assert (coo._coo_matvec(m.data, m.row, m.col, v, spinfo=m._info) == x @ v).all()
@@ -69,7 +88,10 @@ def test_functions_on_parts():
     assert (csr._csr_todense(c.data, c.indices, c.indptr, shape=x.shape) == x).all()
     assert [p.tolist() for p in util._csr_to_coo(c.indices, c.indptr)] == [[0, 1, 1], [1, 0, 2]]
     b = bcoo.BCOO.fromdense(x)
-    assert bcoo._bcoo_extract(b.indices, x).tolist() == [1, 2, 3] and (bcoo._bcoo_todense(b.data, b.indices, spinfo=b._info) == x).all()
+    assert (
+        bcoo._bcoo_extract(b.indices, x).tolist() == [1, 2, 3]
+        and (bcoo._bcoo_todense(b.data, b.indices, spinfo=b._info) == x).all()
+    )
     indices, indptr = bcsr._bcoo_to_bcsr(b.indices, shape=x.shape, index_dtype="int32")
     assert bcsr._bcsr_to_bcoo(indices, indptr, shape=x.shape).tolist() == b.indices.tolist()
     assert m.T._sort_indices().row.tolist() == [0, 1, 2]

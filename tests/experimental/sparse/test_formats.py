@@ -1,4 +1,5 @@
 """The other formats: compressed rows, and simple matrices; what makes them, and random ones."""
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -32,7 +33,9 @@ def test_matrices(form):
     by_data = sparse.grad(lambda m: jnp.sin(m @ B).sum())(m)
     assert type(by_data) is form
     same(by_data, np.where(WHOLE != 0, gradix.grad(lambda w: jnp.sin(w @ B).sum())(jnp.asarray(WHOLE)), 0))
-    same(gradix.grad(lambda b: jnp.sin(m @ b).sum())(B), gradix.grad(lambda b: jnp.sin(jnp.asarray(WHOLE) @ b).sum())(B))
+    same(
+        gradix.grad(lambda b: jnp.sin(m @ b).sum())(B), gradix.grad(lambda b: jnp.sin(jnp.asarray(WHOLE) @ b).sum())(B)
+    )
     assert len(gradix.tree.leaves(m)) in (2, 3) and "nse=" in repr(m)
     with pytest.raises(TypeError, match="contracting dimensions"):
         m @ jnp.ones(3)
@@ -62,8 +65,10 @@ def test_compressed_rows_with_batches_and_dense_axes(n_batch, n_dense):
     same(sparse.BCSR.from_bcoo(m.to_bcoo()), whole)
     same(m.sum_duplicates(), whole)
     other = np.arange(1.0, whole.size + 1, dtype="f").reshape(shape)
-    np.testing.assert_array_equal(m._with(data=sparse.bcsr_extract(m.indices, m.indptr, other)).todense(), other * (m._with(
-        data=jnp.ones_like(m.data)).todense() != 0))
+    np.testing.assert_array_equal(
+        m._with(data=sparse.bcsr_extract(m.indices, m.indptr, other)).todense(),
+        other * (m._with(data=jnp.ones_like(m.data)).todense() != 0),
+    )
     for axis in range(n_batch, n_batch + 2):
         same(sparse.bcsr_concatenate([m, m], dimension=axis), np.concatenate([whole, whole], axis))
     wide = sparse.bcsr_broadcast_in_dim(m, shape=(2, *shape), broadcast_dimensions=range(1, len(shape) + 1))
@@ -113,8 +118,12 @@ def test_scipys_matrices():
 @pytest.mark.parametrize("nse", [3, 0.5])
 def test_random_arrays(n_batch, n_dense, nse):
     m = sparse.random_bcoo(random.key(0), (2, 3, 4), nse=nse, n_batch=n_batch, n_dense=n_dense, sorted_indices=True)
-    total = int(np.prod((2, 3, 4)[n_batch:3 - n_dense]))
-    assert m.nse == (nse if nse == 3 else -(-total // 2)) and m.shape == (2, 3, 4) and (m.n_batch, m.n_dense) == (n_batch, n_dense)
+    total = int(np.prod((2, 3, 4)[n_batch : 3 - n_dense]))
+    assert (
+        m.nse == (nse if nse == 3 else -(-total // 2))
+        and m.shape == (2, 3, 4)
+        and (m.n_batch, m.n_dense) == (n_batch, n_dense)
+    )
     assert m.sum_duplicates(remove_zeros=False).nse == m.nse and m.indices_sorted and m.unique_indices
     same(m.sort_indices(), m.todense())
     drawn = sparse.random_bcoo(random.key(1), (50, 50), nse=0.3, generator=random.normal, dtype="float32")

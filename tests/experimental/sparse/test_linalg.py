@@ -1,4 +1,5 @@
 """Systems with sparse matrices, the largest eigenvalues, and products by the kernel of compressed rows."""
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -40,13 +41,18 @@ def test_derivatives_of_solutions():
 
     def dense(data, b):
         return jnp.linalg.solve(m._with(data=data).todense(), b)
+
     for ours, theirs in zip(gradix.jacrev(f, (0, 1))(m.data, b), gradix.jacrev(dense, (0, 1))(m.data, b)):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
     for ours, theirs in zip(gradix.jacfwd(f, (0, 1))(m.data, b), gradix.jacfwd(dense, (0, 1))(m.data, b)):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
     second = gradix.grad(lambda d: jnp.sum(gradix.grad(lambda d: jnp.sum(f(d, b) ** 2))(d) ** 2))(m.data)
-    np.testing.assert_allclose(second, gradix.grad(lambda d: jnp.sum(gradix.grad(lambda d: jnp.sum(dense(d, b) ** 2))(d) ** 2))(m.data),
-                               rtol=1e-2, atol=1e-4)
+    np.testing.assert_allclose(
+        second,
+        gradix.grad(lambda d: jnp.sum(gradix.grad(lambda d: jnp.sum(dense(d, b) ** 2))(d) ** 2))(m.data),
+        rtol=1e-2,
+        atol=1e-4,
+    )
 
 
 def test_singular_and_wrong_systems():
@@ -89,12 +95,15 @@ def test_steps_end_by_the_residual_but_not_before_the_first(tol):
         (value,), vector, _ = [np.asarray(v, float) for v in lobpcg_standard(a, x, m=i)]
         image = a.astype(float) @ vector
         return np.linalg.norm(image - value * vector) < 10 * 50 * tol * (np.linalg.norm(image) + value)
+
     assert is_done(steps) and not any(is_done(i) for i in range(1, steps)) and (steps > 1 or tol > 2e-4)
     assert int(lobpcg_standard(a, x, m=0, tol=tol)[2]) == 0
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("n, k", [(50, 1), pytest.param(50, 3, marks=pytest.mark.slow), pytest.param(200, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n, k", [(50, 1), pytest.param(50, 3, marks=pytest.mark.slow), pytest.param(200, 2, marks=pytest.mark.slow)]
+)
 def test_steps_are_those_of_the_peer(n, k):
     peer = pytest.importorskip("jax.experimental.sparse.linalg").lobpcg_standard
     a, x = spectrum(n, k)
@@ -108,9 +117,15 @@ def test_steps_are_those_of_the_peer(n, k):
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-5)
 
 
-@pytest.mark.parametrize("wrong", [
-    lambda: lobpcg_standard(jnp.eye(9), jnp.ones((9, 2))), lambda: lobpcg_standard(jnp.eye(8), jnp.ones((9, 1))),
-    lambda: lobpcg_standard(jnp.eye(9), jnp.ones((9, 1), int)), lambda: lobpcg_standard(lambda x: x[:1], jnp.ones((9, 1)))])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: lobpcg_standard(jnp.eye(9), jnp.ones((9, 2))),
+        lambda: lobpcg_standard(jnp.eye(8), jnp.ones((9, 1))),
+        lambda: lobpcg_standard(jnp.eye(9), jnp.ones((9, 1), int)),
+        lambda: lobpcg_standard(lambda x: x[:1], jnp.ones((9, 1))),
+    ],
+)
 def test_wrong_eigenproblems(wrong):
     with pytest.raises(ValueError, match="lobpcg_standard"):
         wrong()
@@ -126,13 +141,16 @@ def elements(n, m, count, ordered):
     return [jnp.asarray(x) for x in (data, rows.astype("i4"), columns.astype("i4"), dense)], whole
 
 
-@pytest.mark.parametrize("ordered, width, is_kernel", [(True, 160, True), (False, 160, True), (True, 3, False), (False, 20, False)])
+@pytest.mark.parametrize(
+    "ordered, width, is_kernel", [(True, 160, True), (False, 160, True), (True, 3, False), (False, 20, False)]
+)
 def test_products_are_the_kernels_where_that_pays(ordered, width, is_kernel):
     (data, rows, columns, dense), whole = elements(30, 20, 90, ordered)
     dense = dense[:, :width]
 
     def f(data, dense):
         return sparse_product(data, rows, columns, dense, 30, ordered=ordered)
+
     lowered = gradix.jit(f).lower(data, dense)
     assert ("cpu_csr_sparse_dense" in lowered.as_text()) == is_kernel
     np.testing.assert_allclose(lowered.compile()(data, dense), whole @ np.asarray(dense), rtol=1e-4, atol=1e-4)
@@ -147,10 +165,13 @@ def test_products_are_the_kernels_where_that_pays(ordered, width, is_kernel):
 def test_mapped_products_are_a_loop(axes):
     (data, rows, columns, dense), _ = elements(6, 5, 8, False)
     args = [data, rows, columns, dense[:, :3]]
-    args = [x if a is None else jnp.stack([x, x[::-1], x * 2 if x.dtype == "float32" else x], a) for x, a in zip(args, axes)]
+    args = [
+        x if a is None else jnp.stack([x, x[::-1], x * 2 if x.dtype == "float32" else x], a) for x, a in zip(args, axes)
+    ]
 
     def f(*args):
         return sparse_product(*args, 6, ordered=False)
+
     loop = [f(*[x if a is None else jnp.take(x, i, a) for x, a in zip(args, axes)]) for i in range(3)]
     np.testing.assert_allclose(gradix.vmap(f, axes)(*args), loop, rtol=1e-5, atol=1e-5)
 
@@ -164,6 +185,7 @@ def test_elements_of_a_product(count):
 
     def f(x, y):
         return bind(sampled_product_p, (x, y, rows, columns), {})
+
     lowered = gradix.jit(f).lower(x, y)
     assert bool(lowered._module.facts.rewrites.get("sampled_products_by_blocks")) == (count > 2048)
     want = (np.asarray(x) @ np.asarray(y).T)[rows, columns]
@@ -184,6 +206,7 @@ def test_elements_of_a_product_in_every_dtype(dtype):
 
     def f(*args):
         return bind(sampled_product_p, args, {})
+
     want = (np.asarray(x) @ np.asarray(y).T)[rows, columns]
     for values in (f(x, y, rows, columns), gradix.jit(f)(x, y, rows, columns)):
         assert values.dtype == x.dtype
@@ -198,7 +221,9 @@ def test_elements_of_a_product_have_derivatives_of_every_order():
     rows, columns = jnp.array([0, 3, 3], "int32"), jnp.array([2, 0, 1], "int32")
     with gradix.enable_x64(True):
         x, y = [jnp.asarray(np.asarray(v), "float64") for v in (x, y)]
-        gradix.test_util.check_grads(lambda x, y: jnp.sin(bind(sampled_product_p, (x, y, rows, columns), {})), (x, y), order=2)
+        gradix.test_util.check_grads(
+            lambda x, y: jnp.sin(bind(sampled_product_p, (x, y, rows, columns), {})), (x, y), order=2
+        )
 
 
 def test_wrong_products():
@@ -217,6 +242,7 @@ def test_products_with_known_starts(axes):
 
     def f(data, dense):
         return sparse_product(data, rows, columns, dense, 6, ordered=True, starts=starts)
+
     want = whole @ np.asarray(dense)
     for g in (f, gradix.jit(f)):
         np.testing.assert_allclose(g(data, dense), want, rtol=1e-4, atol=1e-4)

@@ -1,4 +1,5 @@
 """Sparse arrays hold what JAX's hold: the same elements at the same indices, in layouts of every kind."""
+
 import numpy as np
 import pytest
 
@@ -22,7 +23,9 @@ FUNCTIONS = {
     "extract": lambda s, m: s.bcoo_extract(m, m.todense() + 1, assume_unique=True),
     "reduce last": lambda s, m: s.bcoo_reduce_sum(m, axes=(len(m.shape) - 1,)),
     "product": lambda s, m: s.bcoo_dot_general(m, m.todense(), dimension_numbers=(((0,), (0,)), ((), ()))),
-    "product over the last": lambda s, m: s.bcoo_dot_general(m, m.todense(), dimension_numbers=(((m.ndim - 1,), (m.ndim - 1,)), ((), ()))),
+    "product over the last": lambda s, m: s.bcoo_dot_general(
+        m, m.todense(), dimension_numbers=(((m.ndim - 1,), (m.ndim - 1,)), ((), ()))
+    ),
     "negative": lambda s, m: -m,
     "twice": lambda s, m: m * 2,
     "sum of two": lambda s, m: m + m,
@@ -39,7 +42,9 @@ def test_elements_and_indices_are_jaxs(name):
     for shape, n_batch, n_dense in CASES:
         data, indices, _ = entries(shape, n_batch, n_dense)
         try:
-            want = FUNCTIONS[name](theirs, theirs.BCOO((jax.numpy.asarray(data), jax.numpy.asarray(indices)), shape=shape))
+            want = FUNCTIONS[name](
+                theirs, theirs.BCOO((jax.numpy.asarray(data), jax.numpy.asarray(indices)), shape=shape)
+            )
         except NotImplementedError:
             continue
         found = FUNCTIONS[name](sparse, sparse.BCOO((jnp.asarray(data), jnp.asarray(indices)), shape=shape))

@@ -1,4 +1,5 @@
 """`sparsify`: functions of ordinary arrays on sparse ones, through calls, loops and branches."""
+
 import numpy as np
 import pytest
 
@@ -15,8 +16,22 @@ FUNCTIONS = {
     "linear": lambda m: -m + m * 3 - m / 2,
     "times an array": lambda m: m * V + V[:3, None] * m,
     "sums": lambda m: (m.sum(), m.sum(0), m.sum(1, keepdims=True), jnp.mean(m, 1)),
-    "shapes": lambda m: (m.reshape(-1), jnp.ravel(m.T), jnp.expand_dims(m, 0), jnp.squeeze(m[:1]), jnp.broadcast_to(m, (2, 3, 4))),
-    "parts": lambda m: (m[0], m[:, 1:], m[::2], jnp.flip(m), m[jnp.array([2, 0])], m[:, jnp.array([2, 0])], jnp.split(m, 2, 1)[1]),
+    "shapes": lambda m: (
+        m.reshape(-1),
+        jnp.ravel(m.T),
+        jnp.expand_dims(m, 0),
+        jnp.squeeze(m[:1]),
+        jnp.broadcast_to(m, (2, 3, 4)),
+    ),
+    "parts": lambda m: (
+        m[0],
+        m[:, 1:],
+        m[::2],
+        jnp.flip(m),
+        m[jnp.array([2, 0])],
+        m[:, jnp.array([2, 0])],
+        jnp.split(m, 2, 1)[1],
+    ),
     "joined": lambda m: (jnp.concatenate([m, m], 1), jnp.stack([m, m])),
     "padded": lambda m: jnp.pad(m, ((1, 2), (0, 1))),
     "diagonal": lambda m: jnp.diagonal(m[:, :3]),
@@ -26,7 +41,9 @@ FUNCTIONS = {
     "jit": gradix.jit(lambda m: m.T * 2),
     "cond": lambda m: lax.cond(True, lambda: m @ V, lambda: m @ (2 * V)),
     "fori": lambda m: lax.fori_loop(0, 3, lambda i, x: m.T @ (m @ x) / 10, V),
-    "while": lambda m: lax.while_loop(lambda c: (m @ c[1]).sum() < 1e3, lambda c: (c[0] + 1, c[1] * 2), (0, jnp.ones(4))),
+    "while": lambda m: lax.while_loop(
+        lambda c: (m @ c[1]).sum() < 1e3, lambda c: (c[0] + 1, c[1] * 2), (0, jnp.ones(4))
+    ),
     "scan": lambda m: lax.scan(lambda c, x: (m.T @ (m @ c) / 10 + x, c), jnp.ones(4), jnp.arange(3.0)),
     "carry": lambda m: lax.fori_loop(0, 2, lambda i, x: x * 2, m),
     "custom derivative": lambda m: gradix.nn.relu(sparse.todense(m)).sum() + m.sum(),
@@ -60,8 +77,19 @@ def test_under_other_transformations():
     same(sparse.sparsify(jnp.sin)(V), np.sin(V))
 
 
-@pytest.mark.parametrize("f", [jnp.cos, jnp.exp, lambda m: m + 1, lambda m: 1 / m, lambda m: m.max(), lambda m: jnp.where(m > 0, m, 0),
-                               lambda m: jnp.pad(m, 1, constant_values=1), lambda m: m ** 0.5])
+@pytest.mark.parametrize(
+    "f",
+    [
+        jnp.cos,
+        jnp.exp,
+        lambda m: m + 1,
+        lambda m: 1 / m,
+        lambda m: m.max(),
+        lambda m: jnp.where(m > 0, m, 0),
+        lambda m: jnp.pad(m, 1, constant_values=1),
+        lambda m: m**0.5,
+    ],
+)
 def test_full_results_are_refused(f):
     with pytest.raises(NotImplementedError, match="todense"):
         sparse.sparsify(f)(array((3, 4))[0])

@@ -39,7 +39,28 @@ from tests.parity.outcome import observe
 
 FAMILIES = {**libraries.FAMILIES, **small_libraries.FAMILIES, **promises.FAMILIES}
 # Families of thousands of calls, of which one chunk in six is quick to run.
-MANY = {"at_modes", "bounds", "callbacks", "copies", "dense", "draws", "layers", "mapped", "optimizers", "places", "refs", "rotations", "rules", "segments", "signal", "solvers", "sparse", "strict", "taylor", "transforms"}
+MANY = {
+    "at_modes",
+    "bounds",
+    "callbacks",
+    "copies",
+    "dense",
+    "draws",
+    "layers",
+    "mapped",
+    "optimizers",
+    "places",
+    "refs",
+    "rotations",
+    "rules",
+    "segments",
+    "signal",
+    "solvers",
+    "sparse",
+    "strict",
+    "taylor",
+    "transforms",
+}
 GROUPS = {
     "unary": unary.cases,
     "distributions": distributions.cases,

@@ -78,7 +78,9 @@ J.hessian(N.hypot, (0, 1))(0.0, 2.0)
 """.strip().splitlines()
 REDUCTIONS = "sum prod mean max min all any std var nansum nanprod nanmean nanmax nanmin nanstd nanvar".split()
 SLOPES = "softplus relu gelu silu elu selu celu mish log_sigmoid soft_sign hard_tanh leaky_relu squareplus relu6 sigmoid".split()
-PAIRS = "logaddexp logaddexp2 maximum minimum hypot arctan2 fmax fmin multiply subtract float_power copysign fmod".split()
+PAIRS = (
+    "logaddexp logaddexp2 maximum minimum hypot arctan2 fmax fmin multiply subtract float_power copysign fmod".split()
+)
 POINTS = {"zero": 0.0, "minus zero": -0.0, "one": 1.0, "minus one": -1.0, "nan": np.nan, "half": 0.5, "three": 3.0}
 
 

@@ -36,7 +36,11 @@ def restored(ns, triangle, vectors):
 
 def sizes(ns, triangle):
     """The norm and determinant of a Schur form, the same whatever the order of its blocks."""
-    return ns.jnp.linalg.norm(triangle, axis=(-2, -1)), ns.jnp.abs(ns.jnp.linalg.det(triangle)), ns.jnp.trace(triangle, axis1=-2, axis2=-1)
+    return (
+        ns.jnp.linalg.norm(triangle, axis=(-2, -1)),
+        ns.jnp.abs(ns.jnp.linalg.det(triangle)),
+        ns.jnp.trace(triangle, axis1=-2, axis2=-1),
+    )
 
 
 def cases():
@@ -61,13 +65,25 @@ def _factors(dtype):
         yield call("jnp.linalg.matrix_rank", x)
     for shape in SQUARE:
         x = sample(dtype, shape, 2)
-        for name in ("lax.linalg.hessenberg", "lax.linalg.tridiagonal", "jnp.linalg.eig", "jnp.linalg.eigvals",
-                     "jnp.linalg.eigh", "jnp.linalg.eigvalsh", "jnp.linalg.det", "jnp.linalg.slogdet", "jnp.linalg.inv"):
+        for name in (
+            "lax.linalg.hessenberg",
+            "lax.linalg.tridiagonal",
+            "jnp.linalg.eig",
+            "jnp.linalg.eigvals",
+            "jnp.linalg.eigh",
+            "jnp.linalg.eigvalsh",
+            "jnp.linalg.det",
+            "jnp.linalg.slogdet",
+            "jnp.linalg.inv",
+        ):
             yield call(name, x, rtol=1e-3)
         yield call("lax.linalg.tridiagonal", x, lower=False, rtol=1e-3)
         yield Case(f"schur {dtype}{list(shape)}", lambda ns, x=x: restored(ns, *ns.lax.linalg.schur(x)), 1e-3)
-        yield Case(f"schur values {dtype}{list(shape)}", lambda ns, x=x: sizes(
-            ns, *ns.lax.linalg.schur(x, compute_schur_vectors=False)), 1e-3)
+        yield Case(
+            f"schur values {dtype}{list(shape)}",
+            lambda ns, x=x: sizes(ns, *ns.lax.linalg.schur(x, compute_schur_vectors=False)),
+            1e-3,
+        )
         for upper in (False, True):
             yield call("jnp.linalg.cholesky", positive(x), upper=upper, rtol=1e-4)
 
@@ -87,7 +103,15 @@ def _rest(dtype):
     x = sample(dtype, (4, 3), 8)
     yield Case(f"qdwh {dtype}", lambda ns: ns.lax.linalg.qdwh(ns.jnp.asarray(x))[:2], 1e-3)
     real = np.real(x[:3]).astype("float32")
-    yield call("lax.linalg.symmetric_product", x, sample(dtype, (4, 4), 9), alpha=2.0, beta=0.5, symmetrize_output=True, rtol=1e-4)
+    yield call(
+        "lax.linalg.symmetric_product",
+        x,
+        sample(dtype, (4, 4), 9),
+        alpha=2.0,
+        beta=0.5,
+        symmetrize_output=True,
+        rtol=1e-4,
+    )
     yield call("lax.linalg.cholesky_update", np.triu(real) + 5 * np.eye(3, dtype="f4"), real[0], rtol=1e-4)
 
 
@@ -95,8 +119,13 @@ def _derivatives():
     x = sample("float32", (3, 3), 10) + 4 * np.diag(np.arange(1, 4, dtype=np.float32))
     for name, f in SMOOTH.items():
         yield Case(f"grad {name}", lambda ns, f=f: ns.jax.grad(lambda v: f(ns, v))(ns.jnp.asarray(x)), 1e-3)
-        yield Case(f"vmap grad {name}", lambda ns, f=f: ns.jax.vmap(ns.jax.grad(lambda v: f(ns, v)))(
-            ns.jnp.stack([ns.jnp.asarray(x), ns.jnp.asarray(x).T + 1])), 1e-3)
+        yield Case(
+            f"vmap grad {name}",
+            lambda ns, f=f: ns.jax.vmap(ns.jax.grad(lambda v: f(ns, v)))(
+                ns.jnp.stack([ns.jnp.asarray(x), ns.jnp.asarray(x).T + 1])
+            ),
+            1e-3,
+        )
     for name in ("det", "inv", "solve", "cholesky", "slogdet"):
         f = SMOOTH[name]
         yield Case(f"hessian {name}", lambda ns, f=f: ns.jax.hessian(lambda v: f(ns, v))(ns.jnp.asarray(x)), 3e-3)

@@ -29,7 +29,7 @@ CONTINUOUS_DISTRIBUTIONS = {
     "vonmises": ("pdf logpdf", (1.5,), (-3, 3)),
     "wrapcauchy": ("pdf logpdf", (0.5,), (0.1, 6)),
 }
-WITHOUT_PLACE = {"gennorm", "vonmises", "wrapcauchy"}       # without loc and scale
+WITHOUT_PLACE = {"gennorm", "vonmises", "wrapcauchy"}  # without loc and scale
 QUANTILES = {"cauchy": "ppf isf", "expon": "ppf", "gumbel_l": "ppf", "gumbel_r": "ppf", "logistic": "ppf isf",
              "norm": "ppf isf", "pareto": "ppf", "uniform": "ppf"}  # fmt: skip
 DISCRETE_DISTRIBUTIONS = {
@@ -42,7 +42,7 @@ DISCRETE_DISTRIBUTIONS = {
 }
 DTYPES = "float32", "float16", "bfloat16", "int32", "uint8", "bool"
 EDGES = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 30.0], np.float32)
-RTOL = 2e-3                                                 # of JAX's float32, far from the middle
+RTOL = 2e-3  # of JAX's float32, far from the middle
 
 
 def strong(path, *args, **kwargs):
@@ -85,8 +85,14 @@ def of_method(path, shapes, between, has_place):
 
 def of_counts(path, shapes):
     for dtype in DTYPES:
-        yield strong(path, np.arange(4).astype("bool" if dtype == "bool" else "float32").astype(
-            np.dtype(dtype) if dtype != "bfloat16" else np.float32), *shapes, rtol=RTOL if dtype != "float16" else 5e-2)
+        yield strong(
+            path,
+            np.arange(4)
+            .astype("bool" if dtype == "bool" else "float32")
+            .astype(np.dtype(dtype) if dtype != "bfloat16" else np.float32),
+            *shapes,
+            rtol=RTOL if dtype != "float16" else 5e-2,
+        )
     yield strong(path, np.arange(3)[:, None].astype("int32"), *[np.float32([s, s]) for s in shapes], rtol=RTOL)
     yield strong(path, 1, *shapes, rtol=RTOL)
     yield strong(path, np.float32([-1, 9]), *shapes, rtol=RTOL)

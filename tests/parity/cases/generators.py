@@ -108,8 +108,16 @@ ERRORS = (
 
 
 def _call(ns, text, impl, seed):
-    scope = {"r": ns.random, "jnp": ns.jnp, "jax": ns.jax, "lax": ns.lax, "np": np, "impl": impl,
-             "k": ns.random.key(seed, impl=impl), "d": np.array([7, 8, 9], np.uint32)}
+    scope = {
+        "r": ns.random,
+        "jnp": ns.jnp,
+        "jax": ns.jax,
+        "lax": ns.lax,
+        "np": np,
+        "impl": impl,
+        "k": ns.random.key(seed, impl=impl),
+        "d": np.array([7, 8, 9], np.uint32),
+    }
     return eval(text, scope)
 
 

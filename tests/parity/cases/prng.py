@@ -101,7 +101,10 @@ OTHERS = {
     "maxwell no shape": ("r.double_sided_maxwell(k, p, 2.0)", 1e-4),
     "maxwell wide": ("r.double_sided_maxwell(k, 1, p, (2,), 'float16')", 4e-3),
     "multivariate half": ("r.multivariate_normal(k, jnp.zeros(2), jnp.eye(2), (3,), 'float16')", 4e-3),
-    "multivariate mixed": ("r.multivariate_normal(k, jnp.zeros(2, 'bfloat16'), jnp.eye(2, dtype='float16'), (3,))", 1e-4),
+    "multivariate mixed": (
+        "r.multivariate_normal(k, jnp.zeros(2, 'bfloat16'), jnp.eye(2, dtype='float16'), (3,))",
+        1e-4,
+    ),
     "multivariate whole": ("r.multivariate_normal(k, jnp.zeros(2, int), jnp.eye(2, dtype=int), (3,))", 1e-4),
     "poisson mapped": ("jax.vmap(lambda l: r.poisson(k, l, (3,)))(jnp.array([2.0, 30.0]))", 0),
     "binomial mapped": ("jax.vmap(lambda q: r.binomial(k, 20.0, q, (3,)))(p)", 0),

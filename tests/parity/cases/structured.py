@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.parity.case import Case, sample
 
-DRAWS = 12      # of each kind
+DRAWS = 12  # of each kind
 DTYPES = ("float32", "float32", "float32", "int32", "complex64", "bfloat16", "uint8")
 MODES = ("clip", "fill", "promise_in_bounds")
 
@@ -31,19 +31,27 @@ L.polygamma(A([0.0, 1.0, 2.0, 0.5, -1.0]), A([2.0, 0.0, -1.5, 1.0, 1.0]))
 
 def cases():
     for text in FOUND:
-        yield Case(text, lambda ns, text=text: eval(text, {"J": ns.jax, "L": ns.lax, "N": ns.jnp, "A": ns.jnp.asarray}), 1e-4)
+        yield Case(
+            text, lambda ns, text=text: eval(text, {"J": ns.jax, "L": ns.lax, "N": ns.jnp, "A": ns.jnp.asarray}), 1e-4
+        )
     for draw in (gather, scatter, convolution, contraction, window, dynamic, padding, ordering):
         for seed in range(DRAWS):
             label, f, args, linear = draw(np.random.RandomState(zlib.crc32(f"{draw.__name__} {seed}".encode())))
-            yield Case(f"{draw.__name__} {seed}: {label}", lambda ns, f=f, args=args: f(ns, *map(ns.jnp.asarray, args)), 1e-4)
+            yield Case(
+                f"{draw.__name__} {seed}: {label}", lambda ns, f=f, args=args: f(ns, *map(ns.jnp.asarray, args)), 1e-4
+            )
             for i in linear:
-                yield Case(f"{draw.__name__} {seed} pulled back to {i}", lambda ns, f=f, args=args, i=i: _pulled(ns, f, args, i), 3e-4,
-                           may_work=draw is padding)       # JAX fails to pull some paddings back to the value
+                yield Case(
+                    f"{draw.__name__} {seed} pulled back to {i}",
+                    lambda ns, f=f, args=args, i=i: _pulled(ns, f, args, i),
+                    3e-4,
+                    may_work=draw is padding,
+                )  # JAX fails to pull some paddings back to the value
 
 
 def _pulled(ns, f, args, i):
     args = [ns.jnp.asarray(a) for a in args]
-    y, pull = ns.jax.vjp(lambda x: f(ns, *args[:i], x, *args[i + 1:]), args[i])
+    y, pull = ns.jax.vjp(lambda x: f(ns, *args[:i], x, *args[i + 1 :]), args[i])
     return pull(ns.jnp.asarray(sample(str(y.dtype), y.shape, 5)))[0]
 
 
@@ -62,9 +70,9 @@ def _smooth(dtype, *places):
 def _indices(rng, operand):
     """Batching axes, the others in some order, index shape, and where each axis of the indices comes from."""
     order = [int(d) for d in rng.permutation(len(operand))]
-    batching = sorted(order[:rng.randint(len(operand))]) if rng.rand() < 0.5 else []
+    batching = sorted(order[: rng.randint(len(operand))]) if rng.rand() < 0.5 else []
     mapped = [d for d in order if d not in batching]
-    mapped = mapped[:rng.randint(1, len(mapped) + 1)]                # XLA is wrong for indices without places in them
+    mapped = mapped[: rng.randint(1, len(mapped) + 1)]  # XLA is wrong for indices without places in them
     axes = [("batch", d) for d in batching] + [("free", n) for n in rng.randint(1, 4, rng.randint(0, 3))]
     axes = [axes[i] for i in rng.permutation(len(axes))]
     shape = [operand[v] if kind == "batch" else int(v) for kind, v in axes]
@@ -85,10 +93,17 @@ def gather(rng):
         indices %= np.array([operand[d] - sizes[d] + 1 for d in mapped])
 
     def f(ns, x, i):
-        numbers = ns.lax.GatherDimensionNumbers(tuple(offsets), tuple(dropped), tuple(mapped), tuple(batching), tuple(at))
+        numbers = ns.lax.GatherDimensionNumbers(
+            tuple(offsets), tuple(dropped), tuple(mapped), tuple(batching), tuple(at)
+        )
         return ns.lax.gather(x, i, numbers, tuple(sizes), mode=mode)
 
-    return f"{dtype}{operand} {sizes} {mode}", f, (_values(rng, dtype, operand), indices.astype("int32")), _smooth(dtype, 0)
+    return (
+        f"{dtype}{operand} {sizes} {mode}",
+        f,
+        (_values(rng, dtype, operand), indices.astype("int32")),
+        _smooth(dtype, 0),
+    )
 
 
 def scatter(rng):
@@ -97,7 +112,7 @@ def scatter(rng):
     inserted = [d for d in range(len(operand)) if d not in batching and rng.rand() < 0.5]
     sizes = [1 if d in inserted or d in batching else rng.randint(1, n + 1) for d, n in enumerate(operand)]
     window = [n for d, n in enumerate(sizes) if d not in inserted and d not in batching]
-    places = sorted(rng.permutation(len(window) + len(shape))[:len(window)].tolist())
+    places = sorted(rng.permutation(len(window) + len(shape))[: len(window)].tolist())
     inner, outer = iter(window), iter(shape)
     updates = [next(inner) if i in places else next(outer) for i in range(len(window) + len(shape))]
     name = _pick(rng, ("scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"))
@@ -109,11 +124,18 @@ def scatter(rng):
         indices %= np.array([operand[d] - sizes[d] + 1 for d in mapped])
 
     def f(ns, x, i, u):
-        numbers = ns.lax.ScatterDimensionNumbers(tuple(places), tuple(inserted), tuple(mapped), tuple(batching), tuple(at))
+        numbers = ns.lax.ScatterDimensionNumbers(
+            tuple(places), tuple(inserted), tuple(mapped), tuple(batching), tuple(at)
+        )
         return getattr(ns.lax, name)(x, i, u, numbers, mode=mode)
 
     args = _values(rng, dtype, operand), indices.astype("int32"), _values(rng, dtype, updates)
-    return f"{name} {dtype}{operand} {updates} {mode}", f, args, _smooth(dtype, 0, 2) if name in ("scatter_add", "scatter_sub") else ()
+    return (
+        f"{name} {dtype}{operand} {updates} {mode}",
+        f,
+        args,
+        _smooth(dtype, 0, 2) if name in ("scatter_add", "scatter_sub") else (),
+    )
 
 
 def convolution(rng):
@@ -132,7 +154,12 @@ def convolution(rng):
         return ns.lax.conv_general_dilated(x, w, strides, pads, spread, holes, tuple(layouts), groups, batches)
 
     args = [_values(rng, dtype, [side[c] for c in layout]) for side, layout in zip((x, w), layouts)]
-    return f"{dtype} {','.join(layouts)} {strides} {pads} {spread} {holes} {groups} {batches}", f, args, _smooth(dtype, 0, 1)
+    return (
+        f"{dtype} {','.join(layouts)} {strides} {pads} {spread} {holes} {groups} {batches}",
+        f,
+        args,
+        _smooth(dtype, 0, 1),
+    )
 
 
 def contraction(rng):
@@ -142,7 +169,11 @@ def contraction(rng):
         axes = [(kind, i, n) for kind, sizes in (("b", batch), ("s", summed), ("f", free)) for i, n in enumerate(sizes)]
         axes = [axes[i] for i in rng.permutation(len(axes))]
         at = {(kind, i): place for place, (kind, i, _) in enumerate(axes)}
-        return [n for *_, n in axes], tuple(at["s", i] for i in range(len(summed))), tuple(at["b", i] for i in range(len(batch)))
+        return (
+            [n for *_, n in axes],
+            tuple(at["s", i] for i in range(len(summed))),
+            tuple(at["b", i] for i in range(len(batch))),
+        )
 
     (x, xs, xb), (y, ys, yb) = side(left), side(right)
     dtypes = _pick(rng, DTYPES), _pick(rng, DTYPES)
@@ -164,7 +195,12 @@ def window(rng):
     def f(ns, x):
         return ns.lax.reduce_window(x, np.float32(start), getattr(ns.lax, name), size, strides, pads, spread, holes)
 
-    return f"{name} {shape} {size} {strides} {pads} {spread} {holes}", f, (_values(rng, "float32", shape),), () if name == "mul" else (0,)
+    return (
+        f"{name} {shape} {size} {strides} {pads} {spread} {holes}",
+        f,
+        (_values(rng, "float32", shape),),
+        () if name == "mul" else (0,),
+    )
 
 
 def dynamic(rng):
@@ -172,8 +208,18 @@ def dynamic(rng):
     part, starts = [rng.randint(0, n + 1) for n in shape], [np.int32(i) for i in rng.randint(-6, 7, len(shape))]
     x, u = _values(rng, dtype, shape), _values(rng, dtype, part)
     if rng.rand() < 0.5:
-        return f"slice {dtype}{shape} {part}", lambda ns, x: ns.lax.dynamic_slice(x, starts, part), (x,), _smooth(dtype, 0)
-    return f"update {dtype}{shape} {part}", lambda ns, x, u: ns.lax.dynamic_update_slice(x, u, starts), (x, u), _smooth(dtype, 0, 1)
+        return (
+            f"slice {dtype}{shape} {part}",
+            lambda ns, x: ns.lax.dynamic_slice(x, starts, part),
+            (x,),
+            _smooth(dtype, 0),
+        )
+    return (
+        f"update {dtype}{shape} {part}",
+        lambda ns, x, u: ns.lax.dynamic_update_slice(x, u, starts),
+        (x, u),
+        _smooth(dtype, 0, 1),
+    )
 
 
 def padding(rng):
@@ -186,5 +232,8 @@ def padding(rng):
 def ordering(rng):
     shape, axis, count = rng.randint(0, 5, 2).tolist(), rng.randint(-2, 2), rng.randint(1, 4)
     keys, dtypes = rng.randint(1, count + 1), [_pick(rng, DTYPES) for _ in range(count)]
-    args = [np.asarray(np.round(_values(rng, "float32", shape)), d) if d[0] == "f" else _values(rng, d, shape) for d in dtypes]
+    args = [
+        np.asarray(np.round(_values(rng, "float32", shape)), d) if d[0] == "f" else _values(rng, d, shape)
+        for d in dtypes
+    ]
     return f"{dtypes}{shape} {axis} {keys}", lambda ns, *xs: ns.lax.sort(xs, dimension=axis, num_keys=keys), args, ()

@@ -33,9 +33,7 @@ def exponent(m, x):
 
 def expm1(m, x):
     """2ᵏ·(eʳ - 1) + (2ᵏ - 1), by half the power of two, which stays finite."""
-    r, word = exponent(
-        m, m.at_most(m.at_least(x, -m.fraction * 0.8), 710.0 if m.fraction == 52 else 89.0)
-    )
+    r, word = exponent(m, m.at_most(m.at_least(x, -m.fraction * 0.8), 710.0 if m.fraction == 52 else 89.0))
     part = r + r * r * m.polynomial(EXPM1, r)
     half = m.times_power(m.number(0.5, x), word)
     out = (half * part + (half - 0.5)) * 2.0

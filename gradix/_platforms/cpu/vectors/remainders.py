@@ -32,19 +32,11 @@ def _infinity(m) -> int:
 def remainder(m, x, y):
     a, b = _sizes(m, x, y)
     if m.fraction == 23:
-        wide, n, by = (
-            Vectors(m.em, _F64),
-            m.convert(m.floats(a), _F64),
-            m.convert(m.floats(b), _F64),
-        )
+        wide, n, by = (Vectors(m.em, _F64), m.convert(m.floats(a), _F64), m.convert(m.floats(b), _F64))
         rest = m.convert(n - wide.floor(n / by) * by, _F32)
     else:
         far = a - b > _STEP << m.fraction
-        rest = _step(
-            m,
-            _step(m, m.floats(a), m.floats(m.where(far, b + (_STEP << m.fraction), b))),
-            m.floats(b),
-        )
+        rest = _step(m, _step(m, m.floats(a), m.floats(m.where(far, b + (_STEP << m.fraction), b))), m.floats(b))
     rest = m.where(a < b, m.where(b > _infinity(m), math.nan, m.floats(a)), rest)
     return m.signed(rest, m.sign(x))
 

@@ -185,9 +185,7 @@ def erf_inv(m, x):
     size = m.abs(x)
     w = -logarithm(m, (1.0 - x) * (1.0 + x))
     root = m.once(m.sqrt(w))
-    p = m.where(
-        w < 16.0, m.polynomial(_INVERSE_TAIL, root - 3.25), m.polynomial(_INVERSE_END, root - 5.0)
-    )
+    p = m.where(w < 16.0, m.polynomial(_INVERSE_TAIL, root - 3.25), m.polynomial(_INVERSE_END, root - 5.0))
     p = m.where(w < 6.25, m.polynomial(_INVERSE, w - 3.125), p)
     return m.where(size < 1.0, x * p, m.where(size == 1.0, x * math.inf, math.nan))
 
@@ -210,12 +208,7 @@ def log_gamma(m, x):
     share = wide.where(left, product * math.pi / (size * sine), product)
     inverse = wide.where(y > 0.0, 1.0 / y, y)
     series = inverse * wide.polynomial(_STIRLING, inverse * inverse)
-    out = (
-        (y - 0.5) * logarithm(wide, y)
-        - y
-        + (0.5 * math.log(2 * math.pi) + series)
-        - logarithm(wide, share)
-    )
+    out = (y - 0.5) * logarithm(wide, y) - y + (0.5 * math.log(2 * math.pi) + series) - logarithm(wide, share)
     out = m.convert(wide.where(left, -out, out), _F32)
     pole = m.where(x <= 0.0, m.abs(m.round(x) - x), 1.0)
     out = m.where(pole == 0.0, math.inf, out)

@@ -122,9 +122,7 @@ def arctangent2(m, y, x):
     turn = m.sign(x) ^ m.where(steep, m.number(m.sign_bit, m.bits(x)), 0)
     z = t * t
     base = m.where(steep, m.number(pi / 2, x), m.where(left, m.number(pi, x), 0.0))
-    out = _turned(
-        m, base, m.signed(t, turn), m.signed(low + z * t * m.polynomial(ARCTANGENT, z), turn)
-    )
+    out = _turned(m, base, m.signed(t, turn), m.signed(low + z * t * m.polynomial(ARCTANGENT, z), turn))
     return m.signed(out, m.sign(y))
 
 

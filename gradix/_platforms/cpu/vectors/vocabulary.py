@@ -36,9 +36,7 @@ class Vectors(Program):
     def __init__(self, em, dtype, rough: bool = False):
         super().__init__(em)
         self.dtype, self.rough = dtype, rough
-        self.fraction, self.word = (
-            (52, np.dtype("int64")) if dtype == _F64 else (23, np.dtype("int32"))
-        )
+        self.fraction, self.word = (52, np.dtype("int64")) if dtype == _F64 else (23, np.dtype("int32"))
         self.width = 8 * self.word.itemsize
         self.one = int(np.ones((), dtype).view(self.word))
         self.sign_bit = int(np.iinfo(self.word).min)
@@ -52,14 +50,10 @@ class Vectors(Program):
         return LoweredValue(self.em, self.em.convert(x.value, dtype))
 
     def bits(self, x: LoweredValue) -> LoweredValue:
-        return LoweredValue(
-            self.em, self.em.bitcast(x.value, make_aval(x.value.aval.shape, self.word))
-        )
+        return LoweredValue(self.em, self.em.bitcast(x.value, make_aval(x.value.aval.shape, self.word)))
 
     def floats(self, i: LoweredValue) -> LoweredValue:
-        return LoweredValue(
-            self.em, self.em.bitcast(i.value, make_aval(i.value.aval.shape, self.dtype))
-        )
+        return LoweredValue(self.em, self.em.bitcast(i.value, make_aval(i.value.aval.shape, self.dtype)))
 
     def round(self, x: LoweredValue) -> LoweredValue:
         return LoweredValue(self.em, self.em.op("round_nearest_even", x.value.aval, x.value))
@@ -78,10 +72,7 @@ class Vectors(Program):
         if len(found) < 6 or not (self.fraction == 52 if paired is None else paired):
             return self._horner(found, x)
         first, *found = found
-        pairs = [
-            found[i + 1] * x + found[i] if i + 1 < len(found) else found[i]
-            for i in range(0, len(found), 2)
-        ]
+        pairs = [found[i + 1] * x + found[i] if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
         return self._horner(pairs, x * x) * x + first
 
     @staticmethod
@@ -148,17 +139,13 @@ class Vectors(Program):
         if self.fraction == 23:
             e = self.convert(above - bias, self.dtype)
         else:  # processors before AVX-512 do not vectorize conversions of int64
-            e = self.floats(above + int(np.float64(self.shifter).view(np.int64))) - (
-                self.shifter + bias
-            )
+            e = self.floats(above + int(np.float64(self.shifter).view(np.int64))) - (self.shifter + bias)
         return e, power, self.floats(bits - power)
 
     def shift_right(self, x: LoweredValue, places: int) -> LoweredValue:
         """Shift right a word that is not negative, as AVX2 has no arithmetic shift of int64."""
         count = self.em.constant(places, x.value.aval)
-        return LoweredValue(
-            self.em, self.em.op("shift_right_logical", x.value.aval, x.value, count)
-        )
+        return LoweredValue(self.em, self.em.op("shift_right_logical", x.value.aval, x.value, count))
 
     # -- sums and products -------------------------------------------------------------------------
 

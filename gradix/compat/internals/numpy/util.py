@@ -6,10 +6,7 @@ from typing import Any
 
 from gradix import lax
 from gradix._core import dtypes
-from gradix.numpy.promotion import (
-    promote_dtypes as _promoted,
-    promote_dtypes_inexact as _promoted_inexact,
-)
+from gradix.numpy.promotion import promote_dtypes as _promoted, promote_dtypes_inexact as _promoted_inexact
 
 
 def promote_dtypes(*args) -> list:

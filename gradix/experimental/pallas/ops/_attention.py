@@ -53,15 +53,7 @@ def _kernel(q, k, v, *rest, scale: float, causal: bool, sizes: tuple, extras: tu
 
 
 def attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    extras: dict[str, Any],
-    *,
-    scale: float,
-    causal: bool,
-    blocks: tuple[int, int],
-    name: str,
+    q: Any, k: Any, v: Any, extras: dict[str, Any], *, scale: float, causal: bool, blocks: tuple[int, int], name: str
 ) -> tuple[Any, Any]:
     """Attention of arrays (batch, heads, length, size), and the logarithm of the sums of exponentials.
 
@@ -79,24 +71,17 @@ def attention(
     if "bias" in extras:
         extras["bias"] = _longer(extras["bias"], 2, rows)
     queries = BlockSpec((None, None, block_q, d), lambda b, h, i: (b, h, i, 0))
-    of_keys = [
-        BlockSpec((None, None, whole, x.shape[-1]), lambda b, h, i: (b, h, 0, 0)) for x in (k, v)
-    ]
+    of_keys = [BlockSpec((None, None, whole, x.shape[-1]), lambda b, h, i: (b, h, 0, 0)) for x in (k, v)]
     specs = {
         "bias": BlockSpec((None, None, block_q, whole), lambda b, h, i: (b, h, i, 0)),
         "q_ids": BlockSpec((None, block_q), lambda b, h, i: (b, i)),
         "kv_ids": BlockSpec((None, whole), lambda b, h, i: (b, 0)),
     }
     names = tuple([key for key in specs if key in extras])
-    kernel = functools.partial(
-        _kernel, scale=scale, causal=causal, sizes=(block_q, block_k, m), extras=names
-    )
+    kernel = functools.partial(_kernel, scale=scale, causal=causal, sizes=(block_q, block_k, m), extras=names)
     out, lse = pallas_call(
         kernel,
-        [
-            ShapeDtypeStruct((b, h, rows, v.shape[-1]), q.dtype),
-            ShapeDtypeStruct((b, h, rows), np.float32),
-        ],
+        [ShapeDtypeStruct((b, h, rows, v.shape[-1]), q.dtype), ShapeDtypeStruct((b, h, rows), np.float32)],
         grid=(b, h, rows // block_q),
         in_specs=[queries, *of_keys, *[specs[key] for key in names]],
         out_specs=[

@@ -8,14 +8,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._base.tracebacks import boundary
-from gradix.scipy.sparse.linalg.systems import (
-    minus,
-    plus,
-    real_dot,
-    solution_for,
-    solve,
-    squared_goal,
-)
+from gradix.scipy.sparse.linalg.systems import minus, plus, real_dot, solution_for, solve, squared_goal
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike

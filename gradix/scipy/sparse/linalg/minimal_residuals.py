@@ -66,15 +66,9 @@ def gmres(
         Array([1., 2.], dtype=float32)
     """
     if solve_method not in ("batched", "incremental"):
-        raise ValueError(
-            f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'."
-        )
+        raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'.")
     size = sum(jnp.size(leaf) for leaf in flatten(b)[0])
-    method = partial(
-        _minimal_residuals,
-        restart=min(int(restart), max(size, 1)),
-        early=solve_method == "incremental",
-    )
+    method = partial(_minimal_residuals, restart=min(int(restart), max(size, 1)), early=solve_method == "incremental")
     x = solve(method, A, b, x0, tol, atol, maxiter, M, False)
     failed = sum(jnp.sum(jnp.isnan(leaf)) for leaf in flatten(x)[0]) if size else jnp.asarray(0)
     return x, jnp.where(failed > 0, -1, 0)
@@ -99,9 +93,7 @@ def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
         norm = jnp.sqrt(_square(z))
         # A step watches the preconditioned residual, which must shrink by the same factor.
         part = jnp.sqrt(goal / size)
-        x = x + _step(
-            lambda v: precondition(multiply(v)), z, norm, norm * part if early else None, restart
-        )
+        x = x + _step(lambda v: precondition(multiply(v)), z, norm, norm * part if early else None, restart)
         r = rhs - multiply(x)
         return x, r, _square(r), count + 1
 
@@ -143,12 +135,7 @@ def _step(multiply, z, norm, goal, restart: int):
         column, rotations = _rotated(column, rotations, k)
         c, s = rotations[k, 0], rotations[k, 1]
         top = turned[k]
-        turned = (
-            turned.at[k]
-            .set(c * top)
-            .at[k + 1]
-            .set(-lax.conj(s) * top if dtype in COMPLEX else -s * top)
-        )
+        turned = turned.at[k].set(c * top).at[k + 1].set(-lax.conj(s) * top if dtype in COMPLEX else -s * top)
         return k + 1, basis, triangle.at[k].set(column), turned, rotations, abs(turned[k + 1])
 
     state = jnp.asarray(np.int32(0)), basis, triangle, turned, rotations, norm
@@ -168,9 +155,7 @@ def _orthogonal(basis, w, k):
     size = jnp.sqrt(_square(w))
     column = jnp.zeros(basis.aval.shape[0], w.aval.dtype)
     for _ in range(2):
-        part = jnp.matmul(
-            lax.conj(basis) if basis.aval.dtype in COMPLEX else basis, w, precision="highest"
-        )
+        part = jnp.matmul(lax.conj(basis) if basis.aval.dtype in COMPLEX else basis, w, precision="highest")
         w = w - jnp.matmul(part, basis, precision="highest")
         column = column + part
     norm = jnp.sqrt(_square(w))

@@ -10,16 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_map
 from gradix.numpy.promotion import convert
-from gradix.scipy.sparse.linalg.systems import (
-    dot,
-    minus,
-    plus,
-    real_dot,
-    solution_for,
-    solve,
-    squared_goal,
-    zeros_like,
-)
+from gradix.scipy.sparse.linalg.systems import dot, minus, plus, real_dot, solution_for, solve, squared_goal, zeros_like
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
@@ -98,16 +89,5 @@ def _biconjugate_gradients(apply, b, system):
     r = minus(b, apply(system.start))
     one = jnp.ones_like(dot(r, r))
     nothing = zeros_like(r)
-    state = (
-        system.start,
-        r,
-        r,
-        nothing,
-        nothing,
-        one,
-        one,
-        one,
-        jnp.asarray(np.int32(0)),
-        jnp.asarray(False),
-    )
+    state = (system.start, r, r, nothing, nothing, one, one, one, jnp.asarray(np.int32(0)), jnp.asarray(False))
     return solution_for(wanted, lax.while_loop(going, step, state)[0])

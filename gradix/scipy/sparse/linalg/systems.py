@@ -75,9 +75,7 @@ def as_function(A, name: str) -> Callable:
     if shape is None or not hasattr(type(A), "__matmul__") or len(shape) == 0:
         raise TypeError(f"linear operator must be either a function or ndarray, got {name}={A!r}.")
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(
-            f"linear operator must be a square matrix, but has shape: {name} has {tuple(shape)}."
-        )
+        raise ValueError(f"linear operator must be a square matrix, but has shape: {name} has {tuple(shape)}.")
     matrix = jnp.asarray(A) if hasattr(A, "__array__") else A
     return lambda x: matrix @ x
 
@@ -100,31 +98,17 @@ def solve(method: Callable, A, b, x0, tol, atol, maxiter, M, hermitian: bool):
     system = System(start, tol, atol, 10 * size if maxiter is None else maxiter, precondition)
     real = all(x.aval.dtype not in COMPLEX for x in flatten(b)[0])
     if hermitian and real:
-        solution = lax.custom_linear_solve(
-            apply, b, lambda mv, y: method(mv, y, system), symmetric=True
-        )
+        solution = lax.custom_linear_solve(apply, b, lambda mv, y: method(mv, y, system), symmetric=True)
         return _as_weak_as(given, solution)
-    back = System(
-        zeros_like(b),
-        tol,
-        atol,
-        system.maxiter,
-        precondition if M is None else _transposed(precondition, b),
-    )
-    solution = lax.custom_linear_solve(
-        apply, b, lambda mv, y: method(mv, y, system), lambda vm, y: method(vm, y, back)
-    )
+    back = System(zeros_like(b), tol, atol, system.maxiter, precondition if M is None else _transposed(precondition, b))
+    solution = lax.custom_linear_solve(apply, b, lambda mv, y: method(mv, y, system), lambda vm, y: method(vm, y, back))
     return _as_weak_as(given, solution)
 
 
 def _as_weak_as(b, x):
     """The solution with a weak dtype where the right side has it, and no other dtype came in."""
     return tree_map(
-        lambda own, v: convert(
-            v, v.aval.dtype, own.aval.weak_type and own.aval.dtype == v.aval.dtype
-        ),
-        b,
-        x,
+        lambda own, v: convert(v, v.aval.dtype, own.aval.weak_type and own.aval.dtype == v.aval.dtype), b, x
     )
 
 
@@ -138,9 +122,7 @@ def _promoted(apply: Callable, b):
     found, got = flatten(eval_shape(apply, b))
     if got != tree or len(found) != len(leaves):
         return b
-    return tree.unflatten(
-        [convert(x, dtypes.promote_types(x.aval.dtype, f.dtype)) for x, f in zip(leaves, found)]
-    )
+    return tree.unflatten([convert(x, dtypes.promote_types(x.aval.dtype, f.dtype)) for x, f in zip(leaves, found)])
 
 
 def _start(x0, b):
@@ -167,14 +149,10 @@ def _check_same(found, b, what: str) -> None:
 def squared_goal(b, system: System):
     """The squares of the tolerated norm of the residual, and of the norm of the right side."""
     size = real_dot(b, b)
-    goal = jnp.maximum(jnp.square(system.tol) * size, jnp.square(system.atol)).astype(
-        size.aval.dtype
-    )
+    goal = jnp.maximum(jnp.square(system.tol) * size, jnp.square(system.atol)).astype(size.aval.dtype)
     return goal, size
 
 
 def solution_for(size, x):
     """The solution, but zero if the right side is zero, and NaN if it has a NaN."""
-    return tree_map(
-        lambda v: jnp.where(size > 0, v, jnp.where(size == 0, 0, np.nan)).astype(v.aval.dtype), x
-    )
+    return tree_map(lambda v: jnp.where(size > 0, v, jnp.where(size == 0, 0, np.nan)).astype(v.aval.dtype), x)

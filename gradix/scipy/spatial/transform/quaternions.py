@@ -20,8 +20,7 @@ def floats(name: str, x, *last: int):
     x = inexact_operand(name, jnp.asarray(x))
     if x.aval.shape[x.aval.ndim - len(last) :] != last or x.aval.ndim < len(last):
         raise ValueError(
-            f"Rotation.{name}: expected an array of shape (..., {', '.join(map(str, last))}), got "
-            f"{x.aval.shape}."
+            f"Rotation.{name}: expected an array of shape (..., {', '.join(map(str, last))}), got {x.aval.shape}."
         )
     return x
 
@@ -75,9 +74,7 @@ def to_vector(q):
     size = jnp.sqrt(jnp.where(small, 1, square))
     safe = jnp.where(small, w, 1)
     ratio = square / (safe * safe)
-    scale = jnp.where(
-        small, 2 / safe * (1 - ratio / 3 + ratio * ratio / 5), 2 * jnp.arctan2(size, w) / size
-    )
+    scale = jnp.where(small, 2 / safe * (1 - ratio / 3 + ratio * ratio / 5), 2 * jnp.arctan2(size, w) / size)
     return scale * v
 
 
@@ -123,13 +120,9 @@ def axes_of(seq: str) -> tuple[list[int], bool]:
             letters agree.
     """
     if not isinstance(seq, str) or not 1 <= len(seq) <= 3:
-        raise ValueError(
-            f"Expected axis specification to be a non-empty string of up to 3 characters, got {seq!r}."
-        )
+        raise ValueError(f"Expected axis specification to be a non-empty string of up to 3 characters, got {seq!r}.")
     if not (set(seq) <= set("xyz") or set(seq) <= set("XYZ")):
-        raise ValueError(
-            f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}."
-        )
+        raise ValueError(f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}.")
     if any(a == b for a, b in zip(seq, seq[1:])):
         raise ValueError(f"Expected consecutive axes to be different, got {seq}.")
     return ["xyz".index(c) for c in seq.lower()], seq.islower()
@@ -142,9 +135,7 @@ def from_euler(seq: str, angles):
     for place, axis in enumerate(axes):
         half = angles[..., place] / 2
         zero = jnp.zeros_like(half)
-        turn = jnp.stack(
-            [*[jnp.sin(half) if i == axis else zero for i in range(3)], jnp.cos(half)], -1
-        )
+        turn = jnp.stack([*[jnp.sin(half) if i == axis else zero for i in range(3)], jnp.cos(half)], -1)
         out = turn if out is None else product(turn, out) if extrinsic else product(out, turn)
     return out
 
@@ -185,9 +176,7 @@ def to_euler(seq: str, q):
 
 def _wrapped(angle):
     """The equivalent angle between -π and π."""
-    return jnp.where(
-        angle < -np.pi, angle + 2 * np.pi, jnp.where(angle > np.pi, angle - 2 * np.pi, angle)
-    )
+    return jnp.where(angle < -np.pi, angle + 2 * np.pi, jnp.where(angle > np.pi, angle - 2 * np.pi, angle))
 
 
 # -- rotated vectors -------------------------------------------------------------------------------

@@ -105,9 +105,7 @@ class Rotation(NamedTuple):
         """The rotation by `other` followed by that of `self`."""
         if not isinstance(other, Rotation):
             return NotImplemented
-        return type(self)(
-            quaternions.product(*promote_dtypes_inexact("Rotation", self.quat, other.quat))
-        )
+        return type(self)(quaternions.product(*promote_dtypes_inexact("Rotation", self.quat, other.quat)))
 
     def apply(self, vectors, inverse: bool = False):
         """Vectors rotated by the rotations.
@@ -119,9 +117,7 @@ class Rotation(NamedTuple):
         Raises:
             ValueError: the shapes do not broadcast.
         """
-        q, v = promote_dtypes_inexact(
-            "Rotation.apply", self.quat, quaternions.floats("apply", vectors, 3)
-        )
+        q, v = promote_dtypes_inexact("Rotation.apply", self.quat, quaternions.floats("apply", vectors, 3))
         return quaternions.rotated(q, v, inverse)
 
     def as_euler(self, seq: str, degrees: bool = False):

@@ -41,17 +41,13 @@ class Slerp(NamedTuple):
             ValueError: there are less than two rotations, or the numbers differ.
         """
         if not isinstance(rotations, Rotation):
-            raise TypeError(
-                f"`rotations` must be a `Rotation` instance, got {type(rotations).__name__}."
-            )
+            raise TypeError(f"`rotations` must be a `Rotation` instance, got {type(rotations).__name__}.")
         if rotations.single or len(rotations) <= 1:
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
         times = inexact_operand("Slerp", jnp.asarray(times))
         times = times.astype(times.dtype)
         if times.ndim != 1:
-            raise ValueError(
-                f"Expected times to be specified in a 1 dimensional array, got {times.ndim} dimensions."
-            )
+            raise ValueError(f"Expected times to be specified in a 1 dimensional array, got {times.ndim} dimensions.")
         if times.shape[0] != len(rotations):
             raise ValueError(
                 "Expected number of rotations to be equal to number of timestamps given, got "
@@ -72,8 +68,6 @@ class Slerp(NamedTuple):
         times = inexact_operand("Slerp", jnp.asarray(times))
         if times.ndim > 1:
             raise ValueError(f"`times` must be at most 1-dimensional, got shape {times.shape}.")
-        place = jnp.clip(
-            jnp.searchsorted(self.times, times, side="right") - 1, 0, self.timedelta.shape[0] - 1
-        )
+        place = jnp.clip(jnp.searchsorted(self.times, times, side="right") - 1, 0, self.timedelta.shape[0] - 1)
         part = (times - self.times[place]) / self.timedelta[place]
         return self.rotations[place] * Rotation.from_rotvec(self.rotvecs[place] * part[..., None])

@@ -84,9 +84,7 @@ def _segments(ids: Any) -> dict[str, Any]:
     return {} if ids is None else {"q_ids": ids, "kv_ids": ids}
 
 
-def mha_reference(
-    q: Any, k: Any, v: Any, segment_ids: Any, sm_scale: float = 1.0, causal: bool = False
-) -> Any:
+def mha_reference(q: Any, k: Any, v: Any, segment_ids: Any, sm_scale: float = 1.0, causal: bool = False) -> Any:
     """The same as a plain function, which holds all scores."""
     q, k, v = [jnp.swapaxes(jnp.asarray(x), 1, 2) for x in (q, k, v)]
     out = _attention.reference(q, k, v, _segments(segment_ids), scale=sm_scale, causal=causal)

@@ -15,9 +15,7 @@ def _kernel(x, o):
     o[...] = (e / e.sum()).astype(o.dtype)
 
 
-def softmax(
-    x: Any, *, axis: int = -1, num_warps: int = 4, interpret: bool = False, debug: bool = False
-) -> Any:
+def softmax(x: Any, *, axis: int = -1, num_warps: int = 4, interpret: bool = False, debug: bool = False) -> Any:
     """exp(x) divided by its sum along an axis, which is computed in float32.
 
     Args:

@@ -36,20 +36,14 @@ class BlockSizes:
     block_q_dq: int | None = None
 
     @classmethod
-    def get_default(
-        cls, batch_size: int, num_heads: int, q_seq_len: int, kv_len: int, d_model: int
-    ) -> BlockSizes:
+    def get_default(cls, batch_size: int, num_heads: int, q_seq_len: int, kv_len: int, d_model: int) -> BlockSizes:
         """Blocks of 128."""
         return cls(128, 128, 128, 1, 128, 128, 128, 128, 128, 128, 128)
 
 
 def _extras(ab: Any, segment_ids: SegmentIds | None) -> dict[str, Any]:
     found = {} if ab is None else {"bias": ab}
-    return (
-        found
-        if segment_ids is None
-        else {**found, "q_ids": segment_ids.q, "kv_ids": segment_ids.kv}
-    )
+    return found if segment_ids is None else {**found, "q_ids": segment_ids.q, "kv_ids": segment_ids.kv}
 
 
 def flash_attention(

@@ -29,13 +29,7 @@ def matmul_kernel(x_tile_ref: Any, y_tile_ref: Any, o_tile_ref: Any, acc_ref: An
 
 
 def matmul(
-    x: Any,
-    y: Any,
-    *,
-    block_shape: tuple[int, int],
-    block_k: int = 256,
-    out_dtype: Any = None,
-    debug: bool = False,
+    x: Any, y: Any, *, block_shape: tuple[int, int], block_k: int = 256, out_dtype: Any = None, debug: bool = False
 ) -> Any:
     """The product of two matrices, by blocks of `block_shape`, added up in float32 (integers in int32).
 
