@@ -54,11 +54,15 @@ class RemoteCall(NamedTuple):
 
 
 class Calls:
-    """The last call of this process, whether it is still running, and the calls before it."""
+    """The last call of this process, whether it is still running, and the calls before it.
 
-    __slots__ = ("last", "is_running", "before", "_lock")
+    `ask` gives the rank of this process, and the last calls of the others as far as they have told them.
+    """
+
+    __slots__ = ("last", "is_running", "before", "ask", "_lock")
 
     def __init__(self) -> None:
+        self.ask: Callable[[], tuple[int, dict]] = lambda: (0, {})
         self.last = Call(0, "", "", 0.0)
         self.is_running = False
         self.before: collections.OrderedDict[int, Call] = collections.OrderedDict()
@@ -119,6 +123,10 @@ def waiting(run: Callable[[list], list], text: str, devices: tuple) -> Callable[
         calls.enter(name, digest)
         try:
             return call(buffers)
+        except Exception as error:
+            if "Gloo" not in str(error):  # the library by which processes talk
+                raise
+            raise RuntimeError(lost(*calls.ask(), str(error).partition("\n")[0])) from error
         finally:
             calls.leave()
 
@@ -138,6 +146,25 @@ def mismatch(rank: int, others: dict[int, RemoteCall | None]) -> str | None:
                 "the same order, with arrays of the same types."
             )
     return None
+
+
+def lost(rank: int, others: dict[int, RemoteCall | None], why: str) -> str:
+    """An error message for a call in which the connection to another process was lost, whose reason is `why`."""
+    told = mismatch(rank, others)
+    if told is not None:
+        return told
+    known = [
+        f"that of process {i} was number {o.number}, {o.name!r}{', which had not ended' if o.is_running else ''}"
+        for i, o in sorted(others.items())
+        if o is not None
+    ]
+    return (
+        f"gradix.distributed: process {rank} has lost another process in {calls.last.name!r}, its call number "
+        f"{calls.last.number} over several processes ({why}). The last call that was told before: "
+        f"{'; '.join(known) or 'none'}. The other process may have ended, whose output tells the reason, or may have "
+        "called another program: all processes must call the same programs in the same order, with arrays of the "
+        "same types."
+    )
 
 
 def explanation(rank: int, mine: Call, others: dict[int, RemoteCall | None], seconds: float) -> tuple[str, bool]:

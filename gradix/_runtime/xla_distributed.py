@@ -148,6 +148,7 @@ class Watch(threading.Thread):
         self.client, self.rank, self.count, self.timeout = client, rank, count, 0.8 * timeout
         self.stopped = threading.Event()
         self.preemption: Any = None
+        calls.ask = self.ask
 
     def run(self) -> None:
         seen = {i: (None, time.monotonic()) for i in range(self.count) if i != self.rank}
@@ -181,6 +182,15 @@ class Watch(threading.Thread):
                 print(text, file=sys.stderr, flush=True)
             if is_end and not self.stopped.is_set():
                 os._exit(1)
+
+    def ask(self) -> tuple[int, dict[int, RemoteCall | None]]:
+        """The rank of this process, and the last calls of the others as far as they have told them."""
+        try:
+            signs = dict(self.client.key_value_dir_get("gradix/alive"))
+        except Exception:  # process 0, which runs the service, does not answer
+            return self.rank, {}
+        others = {int(key.rpartition("/")[2]): _remote_call(value) for key, value in signs.items()}
+        return self.rank, {i: other for i, other in others.items() if i != self.rank}
 
     def leave(self) -> None:
         """Tell the other processes that this one ends as intended and is not lost."""

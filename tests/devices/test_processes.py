@@ -14,7 +14,7 @@ import pytest
 
 import gradix
 from gradix import launch
-from gradix._runtime.collective_calls import Call, RemoteCall, explanation
+from gradix._runtime.collective_calls import Call, RemoteCall, explanation, lost
 from gradix.experimental.array_serialization import load, save
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -102,7 +102,10 @@ def test_a_lost_process_ends_the_others(doing, killed):
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            "differs", "processes 0 and 1 have called different programs: call number [23]", marks=pytest.mark.slow
+            "differs",
+            "processes 0 and 1 have called different programs: call number [23]"
+            "|process 0 has lost another process in 'first', its call number [23] .*that of process 1 was number 1, 'first'",
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -115,6 +118,12 @@ def test_who_is_missing_in_a_collective(doing, match):
             p.kill()
             p.communicate()
     assert both[0].returncode != 0 and re.search(match, text), text
+
+
+def test_what_is_told_of_a_connection_that_is_lost():
+    told = lost(0, {1: RemoteCall.read(Call(6, "step", "aa", 0.0).message(True)), 2: None}, "Connection reset")
+    assert "that of process 1 was number 6, 'step', which had not ended" in told and "(Connection reset)" in told
+    assert "before: none" in lost(0, {}, "Connection reset")
 
 
 def test_what_is_told_of_a_call_that_waits():
