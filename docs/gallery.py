@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "pictures" / "gallery"
-PROGRAMS = ("digits", "hmc", "lennard_jones", "order_book", "parallel_digits")
+PROGRAMS = ("digits", "group_by", "hmc", "lennard_jones", "neighbours", "order_book", "parallel_digits", "sentences")
 # The page shows them about this wide; twice as many pixels keep letters sharp.
 _WIDTH = 1400
 

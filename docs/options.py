@@ -121,12 +121,13 @@ _OWN_DEFAULTS = {
 
 def read_in_source() -> set[str]:
     """The options whose name stands in the package outside the tables that define JAX's."""
-    text = "\n".join(
-        path.read_text(encoding="utf-8")
+    words = {
+        word
         for path in PACKAGE.rglob("*.py")
-        if path.name not in ("options.py",) and path.parent != PACKAGE
-    )
-    return {name for name in all_options() if re.search(rf"\b{name}\b", text)} | PUT_TOGETHER
+        if path.name != "options.py" and path.parent != PACKAGE
+        for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))
+    }
+    return words.intersection(all_options()) | PUT_TOGETHER
 
 
 def variable(name: str) -> str:

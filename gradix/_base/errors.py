@@ -79,7 +79,7 @@ class ConcretizationTypeError(JAXTypeError):
         >>> gradix.jit(lambda x: float(x))(1.0)
         Traceback (most recent call last):
             ...
-        gradix.errors.ConcretizationTypeError: Abstract tracer value encountered where concrete value is expected ...
+        gradix.errors.ConcretizationTypeError: Abstract tracer value encountered where concrete value is expected: ...
     """
 
     def __init__(self, tracer, context: str = ""):
@@ -122,7 +122,8 @@ class TracerArrayConversionError(JAXTypeError):
 
     Example:
         >>> import gradix, gradix.numpy as jnp
-        >>> gradix.jit(lambda x: x.tobytes())(1.0)
+        >>> import numpy as np
+        >>> gradix.jit(lambda x: np.asarray(x))(1.0)
         Traceback (most recent call last):
             ...
         gradix.errors.TracerArrayConversionError: The numpy.ndarray conversion method ...

@@ -355,6 +355,14 @@ class Placement:
     def __hash__(self) -> int:
         return self._hash
 
+    def of_rank(self, ndim: int) -> Placement:
+        """The place of a result that each device holds; on explicit meshes its spec has an entry for each axis."""
+        sharding: Any = self.sharding
+        mesh = getattr(sharding, "mesh", None)
+        if mesh is None or not self.is_whole or not mesh.are_all_axes_explicit or len(sharding.spec) == ndim:
+            return self
+        return Placement(sharding.update(spec=PartitionSpec(*[None] * ndim)))
+
     def __repr__(self) -> str:
         return f"Placement({self.sharding}, is_committed={self.is_committed})"
 

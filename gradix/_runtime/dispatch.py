@@ -21,7 +21,7 @@ from gradix._core.mesh import mesh_to_run_on
 from gradix._core.sharding import Placement, SingleDeviceSharding
 from gradix._core.trace import typed_results
 from gradix._runtime import policy, xla
-from gradix._runtime.placement import Home, committed, home_of, of_result, whole_on
+from gradix._runtime.placement import Home, committed, home_of, whole_on
 from gradix._runtime.program import Program, fetch
 
 _threads: Any = lazy_module("gradix._base.one_thread")
@@ -221,7 +221,7 @@ def _there(x, place):
     """A result with the place of its operands; the device buffer is made when it is needed."""
     if type(x) is not ArrayImpl:
         return x
-    return ArrayImpl(x.host, located(x.aval.plain, of_result(place, x.aval.ndim)))
+    return ArrayImpl(x.host, located(x.aval.plain, place.of_rank(x.aval.ndim)))
 
 
 def _place_of(prim, args, params):

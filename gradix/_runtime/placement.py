@@ -127,16 +127,6 @@ def located_results(out_avals, found, sides: Sides, first: tuple) -> list:
     return [located(a.plain, p, division=explicit_part(p.sharding, a.ndim)) for a, p in zip(out_avals, places)]
 
 
-def of_result(place: Placement, ndim: int) -> Placement:
-    """The place of a result; on explicit meshes, its spec has an entry for each axis of the array."""
-    sharding: Any = place.sharding
-    if not ndim or not place.is_whole or not isinstance(getattr(sharding, "mesh", None), Mesh):
-        return place
-    if not sharding.mesh.are_all_axes_explicit or len(sharding.spec) == ndim:
-        return place
-    return committed(sharding.update(spec=PartitionSpec(*[None] * ndim)))
-
-
 def _spec_of(aval) -> PartitionSpec:
     left = sums(aval)
     return PartitionSpec(*entries(aval), unreduced=left.unreduced, reduced=left.reduced)

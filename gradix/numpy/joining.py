@@ -322,12 +322,12 @@ def _tiled_by_places(x, count, axis: int):
     return take_index(x, (*[slice(None)] * axis, at))
 
 
-@replayed
 def _repeat_by(a, repeats: tuple, axis, total_repeat_length) -> Array:
     """As `repeat`, with known repeats, which are no operands."""
     return repeat(a, np.array(repeats), axis, total_repeat_length=total_repeat_length)
 
 
+@replayed
 def repeat(
     a: ArrayLike,
     repeats: ArrayLike,

@@ -47,11 +47,6 @@ REFUSED = [
         "num_classes must be known",
         lambda: gradix.jit(nn.one_hot)(jnp.int32(1), 3),
     ),
-    (
-        gradix.errors.ConcretizationTypeError,
-        "must be known",
-        lambda: gradix.jit(lambda n: jnp.split(jnp.ones(4), [n]))(2),
-    ),
     (TypeError, "must have a stop", lambda: jnp.mgrid[::2j]),
     (ValueError, "ignore", lambda: jnp.ravel_multi_index((jnp.array([1]),), (3,), mode="none")),
     (TypeError, "at most 5", lambda: jnp.array(1, None, True, "K", 0, 1)),

@@ -80,7 +80,7 @@ def host_get(x, index) -> ArrayImpl | None:
         view = is_extended(aval.dtype) and type(index) is int
         out = h[index, ...] if view else np.asarray(out, h.dtype)
     found = make_aval(out.shape, aval.dtype, aval.weak_type)
-    return ArrayImpl(out, found if place is None else located(found, place))
+    return ArrayImpl(out, found if place is None else located(found, place.of_rank(found.ndim)))
 
 
 def host_update(x, index, y, op: str) -> ArrayImpl | None:
