@@ -267,3 +267,23 @@ def test_the_arithmetic_of_convolutions_and_reductions():
     rows = {r.line - f.__code__.co_firstlineno: r for r in p.lines if r.file}
     least = 2 * 2 * 5 * 17 * 17 * 3 * 4 * 4  # more where the compiler's form of it computes more
     assert least * 0.99 <= rows[1].flops <= 4 * least and rows[2].flops >= 2 * 5 * 17 * 17
+
+
+def test_specialized_functions_of_the_same_name_are_left_out():
+    """A signature of one is a tree of programs."""
+
+    def make(value):
+        def step(x):
+            return jnp.sin(x @ x) if x.sum() > value else x
+
+        return step
+
+    special = gradix.jit(make(0.0), specialize=True)
+    special(jnp.ones((4, 4)))
+
+    @gradix.jit
+    def step(x):
+        return jnp.tanh(x @ x)
+
+    rows = gradix.profile(step)(jnp.eye(64)).lines
+    assert any(r.flops > 0 for r in rows) and special is not None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from gradix._api.costs.lines import Lined, described, lined, phase
 from gradix._api.devices import live_arrays
 from gradix._api.jit.jitted_function import JitFunction, jitted_functions, kept
+from gradix._api.jit.traced import Traced
 from gradix._base import events, source
 from gradix._core import seams
 from gradix._core.array import ArrayImpl
@@ -231,9 +232,13 @@ def _program_of(name: str, number: int, operations: set[str]) -> Lined | None:
 
 
 def _compiled(traced) -> list[tuple[tuple, Any]]:
-    """The compiled programs of a signature, each with the types of its arguments and their places."""
-    placing = getattr(traced, "placing", None)
-    found = [((), traced.program)] if getattr(traced, "program", None) is not None else []
-    if placing is not None:
-        found += [(k, p) for k, p in placing.programs.items() if hasattr(p, "executable")]
+    """The compiled programs of a signature, each with the types of its arguments and their places.
+
+    A signature of a specialized function is a tree of programs, which is not looked into.
+    """
+    if not isinstance(traced, Traced):
+        return []
+    found: list[tuple[tuple, Any]] = [((), traced.program)] if traced.program is not None else []
+    if traced.placing is not None:
+        found += [(k, p) for k, p in traced.placing.programs.items() if hasattr(p, "executable")]
     return found
