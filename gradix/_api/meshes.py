@@ -98,8 +98,8 @@ class use_abstract_mesh:
         >>> import gradix
         >>> mesh = gradix.sharding.AbstractMesh((2,), ("rows",))
         >>> with gradix.sharding.use_abstract_mesh(mesh):
-        ...     print(gradix.sharding.get_abstract_mesh().shape)
-        OrderedDict([('rows', 2)])
+        ...     print(dict(gradix.sharding.get_abstract_mesh().shape))
+        {'rows': 2}
     """
 
     __slots__ = ("mesh", "before")
