@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._base.errors import CallbackResultError
-from gradix._core.array import wrap_host
+from gradix._core.array import as_numpy, wrap_host
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.effects import debug_effect, io_effect, no_effects, ordered_debug_effect, ordered_io_effect
 from gradix._core.primitive import Primitive
@@ -35,7 +35,7 @@ class Callback(Primitive):
     def run(self, args, params):
         outs = params["callback"](*[a.host for a in args])
         # the results are copied, because the callback may keep its arrays and change them
-        return [wrap_host(_checked(np.array(o), a)) for o, a in zip(outs, params["result_avals"])]
+        return [wrap_host(_checked(np.array(as_numpy(o)), a)) for o, a in zip(outs, params["result_avals"])]
 
     def jvp(self, primals, tangents, **params):
         if self.effect is not None and not params["result_avals"]:
@@ -92,7 +92,7 @@ class Callback(Primitive):
 
     def lower(self, em, outs, *args, callback, result_avals, **params):
         def call(*arrays):
-            return [_checked(np.asarray(o), a) for o, a in zip(callback(*arrays), result_avals)]
+            return [_checked(as_numpy(o), a) for o, a in zip(callback(*arrays), result_avals)]
 
         kept = self.effect is not None
         return em.callback(call, outs, *args, has_side_effect=kept, ordered=bool(params.get("ordered")) and kept)
@@ -108,7 +108,7 @@ def _one_by_one(callback, size, mapped, avals):
         for i in range(size):
             row = callback(*[x[i] if m else x for x, m in zip(arrays, mapped)])
             for out, value, aval in zip(outs, row, avals):
-                out[i] = _checked(np.asarray(value), aval)
+                out[i] = _checked(as_numpy(value), aval)
         return outs
 
     return call

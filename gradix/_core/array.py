@@ -20,6 +20,20 @@ transfers = lazy_module("gradix._base.transfers")
 _elsewhere = lazy_module("gradix._base.elsewhere")
 
 
+# What `__buffer__` last raised, and the place that asked for the buffer. NumPy asks for it first, drops any exception,
+# an interrupt of the user too, and asks `__array__` next, from the same place, which raises it then.
+_dropped: tuple[BaseException, int, int] | None = None
+
+
+def _raise_dropped(caller: FrameType) -> None:
+    """Raise what NumPy dropped, if `caller` is the frame that met it and is still at the same instruction."""
+    global _dropped
+    if _dropped is not None:
+        (error, *place), _dropped = _dropped, None
+        if place == [id(caller), caller.f_lasti]:
+            raise error.with_traceback(None)
+
+
 class ArrayImpl(Array):
     """A concrete array, held as a NumPy array, as a device buffer, or as both.
 
@@ -51,6 +65,8 @@ class ArrayImpl(Array):
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
                 "gradix.random.key_data(keys) for the words of the keys."
             )
+        if _dropped is not None:
+            _raise_dropped(sys._getframe(1))
         view = np.asarray(self.host)[...]
         if copy or (dtype is not None and dtype != view.dtype):
             return np.array(view, dtype or view.dtype, copy=True if copy is None else copy)
@@ -59,6 +75,7 @@ class ArrayImpl(Array):
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """The read-only memory of the array, from Python 3.12 on: `memoryview(x)`, `bytes(x)`."""
+        global _dropped
         try:
             return memoryview(self.__array__())
         except ValueError:
@@ -66,6 +83,10 @@ class ArrayImpl(Array):
                 f"Python's buffers have no format for {dtypes.dtype_name(self.aval.dtype)}. Convert "
                 "with .astype('float32')."
             ) from None
+        except BaseException as error:
+            caller = sys._getframe(1)
+            _dropped = error, id(caller), caller.f_lasti
+            raise
 
     def __reduce__(self):
         return _rebuild, (np.asarray(self.host), self.aval.dtype, self.aval.weak_type)
@@ -129,6 +150,15 @@ def copied(a: ArrayImpl) -> ArrayImpl:
 def wrap_host(x: np.ndarray, weak: bool = False) -> ArrayImpl:
     """An array that uses a NumPy array without copying it; no one else may write to it."""
     return ArrayImpl(x, make_aval(x.shape, x.dtype, weak))
+
+
+def as_numpy(x) -> np.ndarray:
+    """Anything array-like as a NumPy array.
+
+    Unlike `np.asarray(x)` it loses no interrupt: NumPy drops also what a signal's handler raises on entry of
+    `__buffer__`, where nothing can catch it.
+    """
+    return x.__array__() if isinstance(x, ArrayImpl) else np.asarray(x)
 
 
 def as_array(x) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from gradix._base import apart, signals
 from gradix._base.bounded import on_clear
 from gradix._base.lazy import lazy_module
+from gradix._core.array import as_numpy
 from gradix._core.dtypes import physical_dtype
 
 _FAILURE = re.compile(r"gradix-callback-failure:(\d+)")
@@ -88,7 +89,7 @@ def _fill(fn, results, buffers, outs) -> None:
             "declare as many result types."
         )
     for i, (result, buffer, (shape, dtype)) in enumerate(zip(results, buffers, outs)):
-        array = np.asarray(result)
+        array = as_numpy(result)
         if array.shape != shape:
             raise ValueError(
                 f"callback {_name(fn)} returned shape {array.shape} for result {i}, "

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gradix import jit, numpy as jnp, random
+from gradix._core import seams
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python classes lend memory from 3.12 on")
 
@@ -59,3 +60,35 @@ def test_bytes_of_an_array():
     x = jnp.array([1, 515], "int16")
     assert bytes(x) == np.array([1, 515], "int16").tobytes()
     assert bytearray(jnp.arange(2, dtype="int8")) == b"\x00\x01"
+
+
+class Stop(BaseException):
+    """What a handler of signals may raise while the value is fetched."""
+
+
+@pytest.fixture
+def fetching_stops(monkeypatch):
+    """An array whose value is on the device only, the first fetch of which is interrupted."""
+    x, fetch, left = jit(lambda v: v * 2)(jnp.arange(3)), seams.fetch, [Stop("now")]
+    x._host = None
+
+    def stopped(array):
+        if left:
+            raise left.pop()
+        return fetch(array)
+
+    monkeypatch.setattr(seams, "fetch", stopped)
+    return x
+
+
+def test_numpy_does_not_drop_an_interrupt(fetching_stops):
+    """NumPy asks for the buffer, drops its exception, and asks for the array: the second question raises it."""
+    with pytest.raises(Stop, match="now"):
+        np.asarray(fetching_stops)
+    assert np.asarray(fetching_stops).tolist() == [0, 2, 4]
+
+
+def test_an_interrupt_that_was_seen_is_not_raised_again(fetching_stops):
+    with pytest.raises(Stop, match="now"):
+        memoryview(fetching_stops)
+    assert np.asarray(fetching_stops).tolist() == fetching_stops.__array__().tolist() == [0, 2, 4]

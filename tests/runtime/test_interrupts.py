@@ -99,7 +99,7 @@ LOOPS = {
     x = jnp.asarray(np.random.rand(4000).astype("f"))
     """,
     "callback": """
-    call = gradix.jit(lambda x: gradix.pure_callback(lambda v: np.sort(v), x, x))
+    call = gradix.jit(lambda x: gradix.pure_callback(lambda v: v * 2, x, x))
     x = jnp.ones(50)
     """,
     "ordered callbacks in a loop": """
@@ -164,7 +164,7 @@ def spin(x, n):
 """
 
 
-@pytest.mark.parametrize("how", ["read", "call", "donated", "callback"])
+@pytest.mark.parametrize("how", ["read", "numpy", "call", "donated", "callback"])
 def test_a_running_program_is_interrupted(how):
     """Within 0.3 s on an idle machine; here the loop of minutes must only not end first."""
     program = (
@@ -180,7 +180,8 @@ def test_a_running_program_is_interrupted(how):
         gradix.config.update("jax_cpu_enable_async_dispatch", False)
     quick = np.asarray(f(jnp.float32(1), np.int32(3)))
     started = time.time()
-    assert interrupted(lambda: float(f(jnp.float32(1), endless)), 0.3)
+    read = np.asarray if how == "numpy" else float
+    assert interrupted(lambda: read(f(jnp.float32(1), endless)), 0.3)
     seconds = time.time() - started
     # What does not need the value goes on, also programs that may be long, in another helper.
     assert np.asarray(f(jnp.float32(1), np.int32(3))) == quick
