@@ -8,6 +8,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax, tree_util
+from tests.same import assert_same
 
 from .programs import PROGRAMS, f32, python_namespace
 
@@ -105,16 +106,6 @@ def linearize(f, args):
 FORWARD = [jit, jvp, jvp_of_first, linearize]
 REVERSE = [grad, grad_of_first, jit_grad, grad_jit, grad_grad, jvp_grad, grad_jvp]
 UNCOMPILED = {jit: value, jit_grad: grad, grad_jit: grad}
-
-
-def assert_same(got, want, rtol=3e-5):
-    got, want = tree_util.tree_leaves(got), tree_util.tree_leaves(want)
-    assert len(got) == len(want)
-    for g, w in zip(got, want):
-        g, w = np.asarray(g), np.asarray(w)
-        assert g.shape == w.shape
-        if w.dtype.kind != "V":
-            np.testing.assert_allclose(g, w, rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.parametrize("transform", [value, *FORWARD, *REVERSE], ids=lambda t: t.__name__)

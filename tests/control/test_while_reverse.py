@@ -8,6 +8,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix._control.while_reverse import FIRST, SLOTS, UNIT
+from tests.same import assert_same
 
 W = jnp.asarray(np.random.RandomState(0).randn(3, 3).astype("f4") / 3)
 V = jnp.asarray(np.array([0.3, -0.5, 0.8], "f4"))
@@ -43,16 +44,11 @@ def until_plain(v, w, limit=4.0):
     return v.sum()
 
 
-def same(got, want, rtol=2e-4):
-    for g, w in zip(*(gradix.tree.leaves(t) for t in (got, want)), strict=True):
-        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol, atol=2e-5)
-
-
 @pytest.mark.parametrize("n", [0, 1, 2, UNIT - 1, UNIT, UNIT + 1, 3 * UNIT])
 def test_gradients_of_all_operands(n):
-    same(gradix.grad(looped, (0, 1, 2))(W, V, V, n), gradix.grad(scanned, (0, 1, 2))(W, V, V, n))
+    assert_same(gradix.grad(looped, (0, 1, 2))(W, V, V, n), gradix.grad(scanned, (0, 1, 2))(W, V, V, n))
     if n < 3:
-        same(gradix.grad(looped, (0, 1, 2))(W, V, V, n), gradix.grad(written_out, (0, 1, 2))(W, V, V, n))
+        assert_same(gradix.grad(looped, (0, 1, 2))(W, V, V, n), gradix.grad(written_out, (0, 1, 2))(W, V, V, n))
 
 
 @pytest.mark.parametrize("units", [FIRST - 1, FIRST, FIRST + 1, SLOTS, 2 * FIRST + 1, 10 * FIRST + 7])
@@ -60,7 +56,7 @@ def test_gradients_where_the_checkpoints_were_thinned(units):
     n = units * UNIT + 5
     decay = gradix.jit(gradix.grad(lambda x, n: lax.fori_loop(0, n, lambda i, c: c * 0.999 + x * jnp.sin(c + i), x)))
     wanted = gradix.grad(lambda x: lax.scan(lambda c, i: (c * 0.999 + x * jnp.sin(c + i), None), x, jnp.arange(n))[0])
-    same(decay(0.01, n), wanted(0.01), rtol=1e-3)
+    assert_same(decay(0.01, n), wanted(0.01), rtol=1e-3)
 
 
 @settings(max_examples=15, deadline=None)
@@ -87,21 +83,21 @@ def test_against_finite_differences(values):
 
 def test_turns_that_depend_on_data():
     for v in (V, V * 0.01, V * 10):
-        same(gradix.grad(until, (0, 1))(v, W), gradix.grad(until_plain, (0, 1))(v, W))
-        same(gradix.jit(gradix.grad(until, (0, 1)))(v, W), gradix.grad(until_plain, (0, 1))(v, W))
+        assert_same(gradix.grad(until, (0, 1))(v, W), gradix.grad(until_plain, (0, 1))(v, W))
+        assert_same(gradix.jit(gradix.grad(until, (0, 1)))(v, W), gradix.grad(until_plain, (0, 1))(v, W))
 
 
 def test_examples_that_end_at_turns_of_their_own():
     vs, ws = jnp.stack([V, V * 0.01, V * 10]), jnp.stack([W, W.T, W * 2])
     each = [gradix.grad(until_plain, (0, 1))(v, w) for v, w in zip(vs, ws)]
     wanted = tuple(np.stack(column) for column in zip(*each))
-    same(gradix.vmap(gradix.grad(until, (0, 1)))(vs, ws), wanted)
-    same(gradix.jit(gradix.grad(lambda v, w: gradix.vmap(until)(v, w).sum(), (0, 1)))(vs, ws), wanted)
+    assert_same(gradix.vmap(gradix.grad(until, (0, 1)))(vs, ws), wanted)
+    assert_same(gradix.jit(gradix.grad(lambda v, w: gradix.vmap(until)(v, w).sum(), (0, 1)))(vs, ws), wanted)
     shared = [gradix.grad(until_plain, (0, 1))(v, W) for v in vs]
-    same(gradix.vmap(gradix.grad(until, (0, 1)), (0, None))(vs, W), tuple(np.stack(c) for c in zip(*shared)))
-    same(gradix.grad(lambda w: gradix.vmap(until, (0, None))(vs, w).sum())(W), sum(g[1] for g in shared))
+    assert_same(gradix.vmap(gradix.grad(until, (0, 1)), (0, None))(vs, W), tuple(np.stack(c) for c in zip(*shared)))
+    assert_same(gradix.grad(lambda w: gradix.vmap(until, (0, None))(vs, w).sum())(W), sum(g[1] for g in shared))
     nested = gradix.vmap(gradix.vmap(gradix.grad(until), (0, None)), (None, 0))(vs, ws)
-    same(nested, np.stack([[gradix.grad(until_plain)(v, w) for v in vs] for w in ws]))
+    assert_same(nested, np.stack([[gradix.grad(until_plain)(v, w) for v in vs] for w in ws]))
 
 
 def test_a_finished_example_is_not_poisoned():
@@ -114,7 +110,7 @@ def test_a_finished_example_is_not_poisoned():
         return x
 
     xs = jnp.asarray(np.array([0.5, 1.5, 3.0, 30.0], "f4"))
-    same(gradix.vmap(gradix.grad(f))(xs), np.stack([gradix.grad(g)(x) for x in xs]))
+    assert_same(gradix.vmap(gradix.grad(f))(xs), np.stack([gradix.grad(g)(x) for x in xs]))
 
 
 @pytest.mark.parametrize(
@@ -132,8 +128,8 @@ def test_a_finished_example_is_not_poisoned():
 def test_second_derivatives(wrap):
     turns = sum(float((until_after(V, k) ** 2).sum()) < 4.0 for k in range(20))
     assert turns == 3
-    same(wrap(lambda v: until(v, W))(V), wrap(lambda v: until_after(v, turns).sum())(V), rtol=1e-3)
-    same(wrap(lambda v: looped(W, v, V, 5))(V), wrap(lambda v: scanned(W, v, V, 5))(V), rtol=1e-3)
+    assert_same(wrap(lambda v: until(v, W))(V), wrap(lambda v: until_after(v, turns).sum())(V), rtol=1e-3)
+    assert_same(wrap(lambda v: looped(W, v, V, 5))(V), wrap(lambda v: scanned(W, v, V, 5))(V), rtol=1e-3)
 
 
 def until_after(v, turns):
@@ -144,8 +140,8 @@ def until_after(v, turns):
 
 def test_second_derivatives_mix_operands():
     wanted = gradix.hessian(lambda w, v: scanned(w, v, V, 4), (0, 1))(W, V)
-    same(gradix.hessian(lambda w, v: looped(w, v, V, 4), (0, 1))(W, V), wanted, rtol=1e-3)
-    same(gradix.jacrev(gradix.jacrev(lambda w, v: looped(w, v, V, 4), (0, 1)), (0, 1))(W, V), wanted, rtol=1e-3)
+    assert_same(gradix.hessian(lambda w, v: looped(w, v, V, 4), (0, 1))(W, V), wanted, rtol=1e-3)
+    assert_same(gradix.jacrev(gradix.jacrev(lambda w, v: looped(w, v, V, 4), (0, 1)), (0, 1))(W, V), wanted, rtol=1e-3)
 
 
 def test_third_derivative():
@@ -158,8 +154,8 @@ def test_third_derivative():
         return c
 
     third = lambda f: gradix.grad(gradix.grad(gradix.grad(f)))
-    same(third(f)(0.3), third(g)(0.3), rtol=1e-3)
-    same(gradix.jit(third(f))(0.3), third(g)(0.3), rtol=1e-3)
+    assert_same(third(f)(0.3), third(g)(0.3), rtol=1e-3)
+    assert_same(gradix.jit(third(f))(0.3), third(g)(0.3), rtol=1e-3)
 
 
 @pytest.mark.x32
@@ -177,10 +173,10 @@ def test_inside_scan_cond_checkpoint_and_loops():
             c = c + k
         return c.sum()
 
-    same(gradix.grad(loops)(V), gradix.grad(loops_plain)(V))
-    same(gradix.grad(gradix.checkpoint(inner))(V), gradix.grad(lambda v: until_plain(v, W))(V))
+    assert_same(gradix.grad(loops)(V), gradix.grad(loops_plain)(V))
+    assert_same(gradix.grad(gradix.checkpoint(inner))(V), gradix.grad(lambda v: until_plain(v, W))(V))
     branch = lambda v: lax.cond(v.sum() > 0, inner, lambda v: v.sum(), v)
-    same(gradix.jit(gradix.grad(branch))(V), gradix.grad(lambda v: until_plain(v, W))(V))
+    assert_same(gradix.jit(gradix.grad(branch))(V), gradix.grad(lambda v: until_plain(v, W))(V))
 
     def twice(v, n):
         return lax.fori_loop(0, n, lambda i, c: lax.fori_loop(0, n + i, lambda j, d: jnp.sin(d) + c * 0.1, c), v).sum()
@@ -192,7 +188,7 @@ def test_inside_scan_cond_checkpoint_and_loops():
                 v = jnp.sin(v) + c * 0.1
         return v.sum()
 
-    same(gradix.jit(gradix.grad(twice))(V, 3), gradix.grad(lambda v: twice_plain(v, 3))(V))
+    assert_same(gradix.jit(gradix.grad(twice))(V, 3), gradix.grad(lambda v: twice_plain(v, 3))(V))
 
 
 def test_a_branch_per_example_with_a_loop_in_it():
@@ -210,17 +206,17 @@ def test_a_branch_per_example_with_a_loop_in_it():
         return c
 
     xs = jnp.asarray(np.array([-1.0, 0.1, 0.4, 2.0], "f4"))
-    same(gradix.vmap(gradix.grad(f))(xs), np.stack([gradix.grad(g)(x) for x in xs]))
+    assert_same(gradix.vmap(gradix.grad(f))(xs), np.stack([gradix.grad(g)(x) for x in xs]))
 
 
 @pytest.mark.x32
 def test_linearize_and_vjp():
     outs, pull = gradix.vjp(lambda v, w: until(v, w), V, W)
-    same(pull(jnp.float32(2)), gradix.tree.map(lambda g: 2 * g, gradix.grad(until_plain, (0, 1))(V, W)))
+    assert_same(pull(jnp.float32(2)), gradix.tree.map(lambda g: 2 * g, gradix.grad(until_plain, (0, 1))(V, W)))
     out, linear = gradix.linearize(lambda v: until(v, W), V)
-    same(linear(V), gradix.grad(until_plain)(V, W) @ V)
-    same(gradix.vmap(linear)(jnp.eye(3)), gradix.grad(until_plain)(V, W))
-    same(gradix.grad(linear)(V), gradix.grad(until_plain)(V, W))
+    assert_same(linear(V), gradix.grad(until_plain)(V, W) @ V)
+    assert_same(gradix.vmap(linear)(jnp.eye(3)), gradix.grad(until_plain)(V, W))
+    assert_same(gradix.grad(linear)(V), gradix.grad(until_plain)(V, W))
 
 
 def test_integers_booleans_and_keys_are_carried():
@@ -239,8 +235,8 @@ def test_integers_booleans_and_keys_are_carried():
             c = (c * x if i % 2 == 0 else c + x) + gradix.random.uniform(sub)
         return c
 
-    same(gradix.grad(f)(0.7), gradix.grad(g)(0.7))
-    same(gradix.grad(gradix.grad(f))(0.7), gradix.grad(gradix.grad(g))(0.7))
+    assert_same(gradix.grad(f)(0.7), gradix.grad(g)(0.7))
+    assert_same(gradix.grad(gradix.grad(f))(0.7), gradix.grad(gradix.grad(g))(0.7))
 
 
 def test_complex_carry():
@@ -253,8 +249,8 @@ def test_complex_carry():
         return c
 
     z = jnp.complex64(0.9 + 0.7j)
-    same(gradix.grad(f, holomorphic=True)(z), gradix.grad(g, holomorphic=True)(z))
-    same(gradix.grad(lambda z: jnp.abs(f(z)))(z), gradix.grad(lambda z: jnp.abs(g(z)))(z))
+    assert_same(gradix.grad(f, holomorphic=True)(z), gradix.grad(g, holomorphic=True)(z))
+    assert_same(gradix.grad(lambda z: jnp.abs(f(z)))(z), gradix.grad(lambda z: jnp.abs(g(z)))(z))
 
 
 def test_rules_of_users_inside():
@@ -280,4 +276,4 @@ def test_memory_does_not_grow_with_the_turns():
     needed = f.lower(v, 10).compile().memory_analysis().temp_size_in_bytes
     assert needed < 4000 * (2 * (SLOTS + 1) + 4 * UNIT)
     counted = lambda v: lax.scan(lambda c, _: (jnp.sin(c) + v, None), v, length=20_000)[0].sum()
-    same(f(v, 20_000), gradix.grad(counted)(v), rtol=1e-3)
+    assert_same(f(v, 20_000), gradix.grad(counted)(v), rtol=1e-3)

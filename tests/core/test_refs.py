@@ -8,13 +8,10 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from tests.same import assert_same
 
 X = np.array([0.5, -1.0, 2.0], "f4")
 WRAPS = {"eager": lambda f: f, "jit": gradix.jit, "twice": lambda f: gradix.jit(gradix.jit(f))}
-
-
-def same(got, want):
-    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-6)
 
 
 # programs (x -> array) that mutate, beside the same without
@@ -151,7 +148,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_value(name, wrap):
     mutating, pure = PROGRAMS[name]
-    same(WRAPS[wrap](mutating)(X), pure(X))
+    assert_same(WRAPS[wrap](mutating)(X), pure(X))
 
 
 @pytest.mark.x32
@@ -162,15 +159,15 @@ def test_derivatives(name, wrap):
     t = np.array([1.0, 0.3, -2.0], "f4")
     x = jnp.asarray(X)
     for got, want in zip(WRAPS[wrap](lambda x: gradix.jvp(mutating, (x,), (t,)))(x), gradix.jvp(pure, (x,), (t,))):
-        same(got, want)
-    same(WRAPS[wrap](gradix.jacrev(mutating))(x), gradix.jacrev(pure)(x))
+        assert_same(got, want)
+    assert_same(WRAPS[wrap](gradix.jacrev(mutating))(x), gradix.jacrev(pure)(x))
 
 
 @pytest.mark.parametrize("name", ["straight", "scan", "fori", "checkpoint", "rows"])
 def test_second_derivative(name):
     mutating, pure = PROGRAMS[name]
     f, g = (gradix.grad(lambda x, p=p: (p(x) ** 2).sum()) for p in (mutating, pure))
-    same(gradix.jacfwd(f)(jnp.asarray(X)), gradix.jacfwd(g)(jnp.asarray(X)))
+    assert_same(gradix.jacfwd(f)(jnp.asarray(X)), gradix.jacfwd(g)(jnp.asarray(X)))
 
 
 @pytest.mark.x32
@@ -179,15 +176,15 @@ def test_second_derivative(name):
 def test_vmap(name, wrap):
     mutating, pure = PROGRAMS[name]
     xs = np.stack([X, -X, 3 * X])
-    same(WRAPS[wrap](gradix.vmap(mutating))(xs), np.stack([np.asarray(pure(jnp.asarray(x))) for x in xs]))
+    assert_same(WRAPS[wrap](gradix.vmap(mutating))(xs), np.stack([np.asarray(pure(jnp.asarray(x))) for x in xs]))
 
 
 def test_reads_are_snapshots():
     ref = gradix.new_ref(jnp.arange(3.0))
     before = ref[...]
     ref[0] = 9.0
-    same(before, [0, 1, 2])
-    same(ref[...], [9, 1, 2])
+    assert_same(before, [0, 1, 2])
+    assert_same(ref[...], [9, 1, 2])
 
 
 def test_arguments_of_jit_are_changed_at_every_call():
@@ -202,18 +199,18 @@ def test_arguments_of_jit_are_changed_at_every_call():
     first, second = gradix.new_ref(jnp.zeros(2)), gradix.new_ref(jnp.ones(2))
     for _ in range(3):
         step(first, 1.0)
-    same(step(second, 5.0), 6.0)
-    same(first[...], [3, 3])
-    same(second[...], [6, 6])
+    assert_same(step(second, 5.0), 6.0)
+    assert_same(first[...], [3, 3])
+    assert_same(second[...], [6, 6])
     assert len(traces) == 1
 
 
 def test_captured_refs_are_read_anew_at_every_call():
     ref = gradix.new_ref(1.0)
     double = gradix.jit(lambda: ref[...] * 2)
-    same(double(), 2.0)
+    assert_same(double(), 2.0)
     ref[...] = 5.0
-    same(double(), 10.0)
+    assert_same(double(), 10.0)
 
 
 def test_keywords_and_trees_of_refs():
@@ -225,8 +222,8 @@ def test_keywords_and_trees_of_refs():
         state["b"][0][...] += 1
         return x * 2
 
-    same(step(state=state, x=3.0), 6.0)
-    same(state["a"][...], [3, 3])
+    assert_same(step(state=state, x=3.0), 6.0)
+    assert_same(state["a"][...], [3, 3])
     assert int(state["b"][0][...]) == 2
 
 
@@ -238,26 +235,26 @@ def test_stages_and_structs():
 
     ref = gradix.new_ref(jnp.zeros(2))
     compiled = gradix.jit(step).lower(ref, 1.0).compile()
-    same(compiled(ref, 4.0), 8.0)
-    same(ref[...], [4, 4])
+    assert_same(compiled(ref, 4.0), 8.0)
+    assert_same(ref[...], [4, 4])
     assert gradix.eval_shape(step, ref, 1.0).shape == ()
     closed = gradix.make_jaxpr(step)(ref, 1.0)
     assert [v.aval.str_short() for v in closed.jaxpr.invars] == ["float32[2]", "float32[]"]
-    same(ref[...], [4, 4])  # tracing changes nothing
+    assert_same(ref[...], [4, 4])  # tracing changes nothing
 
 
 def test_other_ways_to_run():
     ref = gradix.new_ref(jnp.zeros(2))
     add = lambda r, x: (r.addupdate(x), r[0])[1]
     with gradix.disable_jit():
-        same(gradix.jit(add)(ref, 1.0), 1.0)
+        assert_same(gradix.jit(add)(ref, 1.0), 1.0)
         lax.scan(lambda c, row: (row.addupdate(1.0), (c, c))[1], 0.0, ref)
-    same(gradix.jit(lambda x: gradix.jit(add, inline=True)(ref, x))(1.0), 3.0)
-    same(gradix.jit(lambda r, i, x: add(r.at[i:], x), static_argnums=1)(ref, 1, 5.0), 8.0)
-    same(ref[...], [3, 8])
+    assert_same(gradix.jit(lambda x: gradix.jit(add, inline=True)(ref, x))(1.0), 3.0)
+    assert_same(gradix.jit(lambda r, i, x: add(r.at[i:], x), static_argnums=1)(ref, 1, 5.0), 8.0)
+    assert_same(ref[...], [3, 8])
     rows = gradix.new_ref(jnp.zeros((5, 2)))
     gradix.vmap(lambda r, x: add(r, x), chunk_size=2)(rows, jnp.arange(5.0))
-    same(rows[...], np.repeat(np.arange(5.0)[:, None], 2, 1))
+    assert_same(rows[...], np.repeat(np.arange(5.0)[:, None], 2, 1))
     key = gradix.new_ref(gradix.random.key(0))
 
     @gradix.jit
@@ -278,7 +275,7 @@ def test_an_error_while_tracing_changes_nothing():
 
     with pytest.raises(RuntimeError):
         fails()
-    same(ref[...], [0, 0])
+    assert_same(ref[...], [0, 0])
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -292,8 +289,8 @@ def test_vmap_over_refs(axis):
 
     got = gradix.vmap(f, (axis, 0))(ref, np.array([10.0, 20.0], "f4"))
     want = np.moveaxis(np.moveaxis(start, axis, 0) + np.array([[10.0], [20.0]]), 0, axis)
-    same(ref[...], want)
-    same(got, np.moveaxis(want, axis, 0)[:, 0])
+    assert_same(ref[...], want)
+    assert_same(got, np.moveaxis(want, axis, 0)[:, 0])
 
 
 def test_vmap_of_jit_over_refs():
@@ -305,7 +302,7 @@ def test_vmap_of_jit_over_refs():
         return x
 
     gradix.vmap(f)(ref, jnp.arange(2.0))
-    same(ref[...], [[0, 0, 0], [0, 1, 0]])
+    assert_same(ref[...], [[0, 0, 0], [0, 1, 0]])
 
 
 @pytest.mark.x32
@@ -319,8 +316,8 @@ def test_plumbing_values_out_of_grad():
 
     for g in (gradix.grad(f), gradix.jit(gradix.grad(f))):
         seen[...] = 0.0
-        same(g(jnp.asarray(X)), np.cos(X))
-        same(seen[...], np.sin(X))
+        assert_same(g(jnp.asarray(X)), np.cos(X))
+        assert_same(seen[...], np.sin(X))
 
 
 @pytest.mark.x32
@@ -331,8 +328,8 @@ def test_no_grad_refs_take_values_without_their_derivative():
         seen[...] = jnp.sin(x)
         return (x * seen[...]).sum()
 
-    same(gradix.grad(f)(jnp.asarray(X)), np.sin(X))
-    same(seen[...], np.sin(X))
+    assert_same(gradix.grad(f)(jnp.asarray(X)), np.sin(X))
+    assert_same(seen[...], np.sin(X))
 
 
 def test_a_backward_rule_writes_the_cotangent():
@@ -345,8 +342,8 @@ def test_a_backward_rule_writes_the_cotangent():
     stash.defvjp(lambda x: (x, None), lambda _, ct: (grads.__setitem__(..., ct), (ct,))[1])
     for g in (gradix.grad, lambda f: gradix.jit(gradix.grad(f))):
         grads[...] = 0.0
-        same(g(lambda x: stash(jnp.sin(x)) ** 2)(1.0), np.sin(2.0))
-        same(grads[...], 2 * np.sin(1.0))
+        assert_same(g(lambda x: stash(jnp.sin(x)) ** 2)(1.0), np.sin(2.0))
+        assert_same(grads[...], 2 * np.sin(1.0))
 
 
 def test_refs_among_the_arguments_of_rules():
@@ -361,12 +358,12 @@ def test_refs_among_the_arguments_of_rules():
     grads = gradix.new_ref(0.0)
     for g in (gradix.grad, lambda f: gradix.jit(gradix.grad(f)), lambda f: gradix.grad(lambda x: f(x))):
         grads[...] = 0.0
-        same(g(lambda x: stash(grads, jnp.sin(x), {"scale": 2.0}) ** 2)(1.0), 4 * np.sin(2.0))
-        same(grads[...], 4 * np.sin(1.0))
+        assert_same(g(lambda x: stash(grads, jnp.sin(x), {"scale": 2.0}) ** 2)(1.0), 4 * np.sin(2.0))
+        assert_same(grads[...], 4 * np.sin(1.0))
     as_argument = gradix.jit(gradix.grad(lambda x, ref: stash(ref, jnp.sin(x), {"scale": 2.0}) ** 2))
     grads[...] = 0.0
-    same(as_argument(1.0, grads), 4 * np.sin(2.0))
-    same(grads[...], 4 * np.sin(1.0))
+    assert_same(as_argument(1.0, grads), 4 * np.sin(2.0))
+    assert_same(grads[...], 4 * np.sin(1.0))
 
 
 @pytest.mark.x32
@@ -374,19 +371,19 @@ def test_functions_of_the_module():
     ref = gradix.new_ref(jnp.arange(4))
     assert int(gradix.ref.swap(ref, 2, 10)) == 2
     gradix.ref.set(ref, slice(0, 2), jnp.array([7, 8]))
-    same(gradix.ref.get(ref), [7, 8, 10, 3])
+    assert_same(gradix.ref.get(ref), [7, 8, 10, 3])
     ref.at[2:][0] = 5
-    same(ref.at[2:][...], [5, 3])
-    same(gradix.ref.get(ref, ref[...] > 6), [7, 8])
+    assert_same(ref.at[2:][...], [5, 3])
+    assert_same(gradix.ref.get(ref, ref[...] > 6), [7, 8])
     ref[-1] = 1
-    same(ref[...], [7, 8, 5, 1])
+    assert_same(ref[...], [7, 8, 5, 1])
     assert (ref.shape, ref.ndim, ref.size, len(ref), ref.dtype) == ((4,), 1, 4, 4, np.int32)
     assert str(gradix.typeof(ref)) == "Ref{int32[4]}" and repr(ref) == "Ref([7, 8, 5, 1], dtype=int32)"
     other = copy.deepcopy(ref)
     other[0] = 0
     assert int(ref[0]) == 7
     assert gradix.tree.leaves({"a": ref}) == [ref] and not isinstance(ref, gradix.Array)
-    same(gradix.empty_ref(gradix.ShapeDtypeStruct((2,), np.float32))[...], [0, 0])
+    assert_same(gradix.empty_ref(gradix.ShapeDtypeStruct((2,), np.float32))[...], [0, 0])
 
 
 def _write(ref, value):

@@ -8,11 +8,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-
-
-def same(got, want, **tolerance):
-    np.testing.assert_allclose(np.asarray(got), want, **(tolerance or {"rtol": 1e-6}))
-
+from tests.same import assert_same
 
 # expression, dtype, weak type, values
 VALUES = [
@@ -81,7 +77,7 @@ VALUES = [
 def test_values_and_types(expression, dtype, weak, values):
     x = eval(expression, {"jnp": jnp, "np": np})
     assert (str(x.dtype), x.weak_type) == (dtype, weak)
-    same(x, values)
+    assert_same(x, values)
 
 
 @pytest.mark.x32
@@ -138,7 +134,7 @@ def test_nested_lists_with_traced_arrays():
     def rows(x):
         return jnp.array([[x, 1], [2, x + 0.5]])
 
-    same(rows(3), [[3, 1], [2, 3.5]])
+    assert_same(rows(3), [[3, 1], [2, 3.5]])
     assert rows(3).dtype == "float32"
     assert gradix.vmap(lambda x: jnp.array([x, 1.0]))(jnp.arange(3.0)).shape == (3, 2)
     assert gradix.grad(lambda x: jnp.array([x, x * x]).sum())(3.0).item() == 7
@@ -162,23 +158,23 @@ def test_shapes_must_be_known_while_tracing():
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 2)])
 def test_diagonals_and_triangles(shape, k):
     x = np.arange(np.prod(shape)).reshape(shape)
-    same(jnp.diag(x, k), np.diag(x, k))
-    same(jnp.tril(x, k), np.tril(x, k))
-    same(jnp.triu(x, k), np.triu(x, k))
-    same(jnp.trace(x, k), np.trace(x, k))
-    same(jnp.diag(x[0], k), np.diag(x[0], k))
+    assert_same(jnp.diag(x, k), np.diag(x, k))
+    assert_same(jnp.tril(x, k), np.tril(x, k))
+    assert_same(jnp.triu(x, k), np.triu(x, k))
+    assert_same(jnp.trace(x, k), np.trace(x, k))
+    assert_same(jnp.diag(x[0], k), np.diag(x[0], k))
     for got, want in zip(jnp.tril_indices(shape[0], k, shape[1]), np.tril_indices(shape[0], k, shape[1])):
-        same(got, want)
+        assert_same(got, want)
     for got, want in zip(jnp.triu_indices_from(x, k), np.triu_indices_from(x, k)):
-        same(got, want)
+        assert_same(got, want)
 
 
 def test_diagonals_of_stacks():
     x = np.arange(60).reshape(3, 4, 5)
     for offset, i, j in ((0, 0, 1), (1, 1, 2), (-1, 2, 0), (2, -1, -2)):
-        same(jnp.diagonal(x, offset, i, j), np.diagonal(x, offset, i, j))
-    same(jnp.diagflat(np.array([[1, 2]]), 1), np.diagflat([[1, 2]], 1))
-    same(gradix.grad(lambda v: (jnp.diag(v) * jnp.arange(4.0).reshape(2, 2)).sum())(jnp.ones(2)), [0, 3])
+        assert_same(jnp.diagonal(x, offset, i, j), np.diagonal(x, offset, i, j))
+    assert_same(jnp.diagflat(np.array([[1, 2]]), 1), np.diagflat([[1, 2]], 1))
+    assert_same(gradix.grad(lambda v: (jnp.diag(v) * jnp.arange(4.0).reshape(2, 2)).sum())(jnp.ones(2)), [0, 3])
 
 
 def test_grids():
@@ -188,24 +184,24 @@ def test_grids():
                 jnp.meshgrid(np.arange(3), np.arange(2.0), sparse=sparse, indexing=indexing),
                 np.meshgrid(np.arange(3), np.arange(2.0), sparse=sparse, indexing=indexing),
             ):
-                same(got, want)
-    same(jnp.indices((2, 3)), np.indices((2, 3)))
+                assert_same(got, want)
+    assert_same(jnp.indices((2, 3)), np.indices((2, 3)))
     for got, want in zip(jnp.indices((2, 3), sparse=True), np.indices((2, 3), sparse=True)):
-        same(got, want)
-    same(jnp.fromfunction(lambda i, j: i * j, (2, 3)), np.fromfunction(lambda i, j: i * j, (2, 3)))
+        assert_same(got, want)
+    assert_same(jnp.fromfunction(lambda i, j: i * j, (2, 3)), np.fromfunction(lambda i, j: i * j, (2, 3)))
 
 
 @pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
 @pytest.mark.parametrize("size", [0, 1, 2, 5])
 def test_windows(name, size):
-    same(getattr(jnp, name)(size), getattr(np, name)(size), atol=1e-6)
+    assert_same(getattr(jnp, name)(size), getattr(np, name)(size), atol=1e-6)
 
 
 def test_linspace_of_steps_and_derivatives():
     x, step = jnp.linspace(0, 1, 5, endpoint=False, retstep=True)
-    same(step, 0.2)
-    same(gradix.grad(lambda end: jnp.linspace(0.0, end, 4).sum())(2.0), 2)
-    same(jnp.geomspace(1, 1j, 3), np.geomspace(1, 1j, 3), atol=1e-6)
+    assert_same(step, 0.2)
+    assert_same(gradix.grad(lambda end: jnp.linspace(0.0, end, 4).sum())(2.0), 2)
+    assert_same(jnp.geomspace(1, 1j, 3), np.geomspace(1, 1j, 3), atol=1e-6)
 
 
 # -- dtypes as scalar types ----------------------------------------------------------------------------------------

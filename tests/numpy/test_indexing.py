@@ -7,16 +7,11 @@ from hypothesis import given, strategies as st
 import gradix
 import gradix.numpy as jnp
 from gradix.errors import NonConcreteBooleanIndexError
+from tests.same import assert_same
 
 I = slice  # noqa: E741
 H = np.arange(60, dtype=np.float32).reshape(3, 4, 5) - 20
 X = jnp.asarray(H)
-
-
-def same(got, want):
-    want = np.asarray(want)
-    assert np.shape(got) == want.shape
-    np.testing.assert_array_equal(np.asarray(got), want)
 
 
 def index_text(index):
@@ -91,19 +86,19 @@ INDICES = [
 
 @pytest.mark.parametrize("index", INDICES, ids=index_text)
 def test_every_kind_of_index_selects_what_numpy_selects(index):
-    same(X[index], H[index])
+    assert_same(X[index], H[index])
     parts = index if isinstance(index, tuple) else (index,)
-    same(X[tuple(jnp.asarray(p) if isinstance(p, np.ndarray) else p for p in parts)], H[index])
+    assert_same(X[tuple(jnp.asarray(p) if isinstance(p, np.ndarray) else p for p in parts)], H[index])
 
 
 @pytest.mark.parametrize("index", INDICES, ids=index_text)
 def test_indexing_compiles_maps_and_differentiates(index):
     weights = jnp.asarray(np.arange(1.0, 1 + H[index].size, dtype=np.float32).reshape(H[index].shape))
-    same(gradix.jit(lambda x: x[index])(X), H[index])
-    same(gradix.vmap(lambda x: x[index])(jnp.stack([X, X + 1])), np.stack([H[index], H[index] + 1]))
+    assert_same(gradix.jit(lambda x: x[index])(X), H[index])
+    assert_same(gradix.vmap(lambda x: x[index])(jnp.stack([X, X + 1])), np.stack([H[index], H[index] + 1]))
     slope = np.zeros_like(H)
     np.add.at(slope, index, np.asarray(weights))
-    same(gradix.grad(lambda x: (x[index] * weights).sum())(X), slope)
+    assert_same(gradix.grad(lambda x: (x[index] * weights).sum())(X), slope)
 
 
 @pytest.mark.parametrize("index", INDICES, ids=index_text)
@@ -117,8 +112,8 @@ def test_updates_at_every_kind_of_index(index):
             want[index] = values
         else:
             ufunc.at(want, index, values)
-        same(found, want)
-        same(compiled, want)
+        assert_same(found, want)
+        assert_same(compiled, want)
 
 
 @st.composite
@@ -149,11 +144,11 @@ def indices(draw):
 def test_drawn_indices_select_what_numpy_selects(case):
     shape, index = case
     h = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
-    same(jnp.asarray(h)[index], h[index])
-    same(gradix.jit(lambda x: x[index])(h), h[index])
+    assert_same(jnp.asarray(h)[index], h[index])
+    assert_same(gradix.jit(lambda x: x[index])(h), h[index])
     updated = h.copy()
     updated[index] = -1
-    same(jnp.asarray(h).at[index].set(-1), updated)
+    assert_same(jnp.asarray(h).at[index].set(-1), updated)
 
 
 # -- traced indices and bounds -------------------------------------------------------------------------------------
@@ -165,13 +160,13 @@ def test_a_traced_integer_takes_the_nearest_element(i):
     h = H[0]
     x = jnp.asarray(h)
     for f in (lambda x, i: x[i], gradix.jit(lambda x, i: x[i])):
-        same(f(x, i), h[at])
-        same(f(x, jnp.asarray(i)), h[at])
-    same(gradix.jit(lambda x, i: x[i, 1:3, None])(x, i), h[at, 1:3, None])
-    same(gradix.jit(lambda x, i: x[i, ::-2])(x, i), h[at, ::-2])
-    same(gradix.jit(lambda x, i: x[None, i, 2])(x, i), h[None, at, 2])
-    same(x[jnp.array([i, 0])], h[[at, 0]])
-    same(gradix.jit(lambda x, i: x[i])(x, jnp.array([i, 0], jnp.int8)), h[[at, 0]])
+        assert_same(f(x, i), h[at])
+        assert_same(f(x, jnp.asarray(i)), h[at])
+    assert_same(gradix.jit(lambda x, i: x[i, 1:3, None])(x, i), h[at, 1:3, None])
+    assert_same(gradix.jit(lambda x, i: x[i, ::-2])(x, i), h[at, ::-2])
+    assert_same(gradix.jit(lambda x, i: x[None, i, 2])(x, i), h[None, at, 2])
+    assert_same(x[jnp.array([i, 0])], h[[at, 0]])
+    assert_same(gradix.jit(lambda x, i: x[i])(x, jnp.array([i, 0], jnp.int8)), h[[at, 0]])
 
 
 @pytest.mark.x32
@@ -181,9 +176,9 @@ def test_modes_of_get(i):
     nearest = float(np.clip(i + 4 if i < 0 else i, 0, 3))
     for index in (i, jnp.array(i), jnp.array([i])):
         shape = np.shape(index)
-        same(x.at[index].get(), np.full(shape, nearest))
-        same(x.at[index].get(mode="clip"), np.full(shape, nearest))
-        same(x.at[index].get(mode="fill", fill_value=-5), np.full(shape, nearest if inside else -5))
+        assert_same(x.at[index].get(), np.full(shape, nearest))
+        assert_same(x.at[index].get(mode="clip"), np.full(shape, nearest))
+        assert_same(x.at[index].get(mode="fill", fill_value=-5), np.full(shape, nearest if inside else -5))
         got = np.asarray(x.at[index].get(mode="fill"))
         assert inside or np.isnan(got).all()
     assert int(jnp.arange(4).at[9].get(mode="fill")) == -(2**31)
@@ -197,29 +192,29 @@ def test_updates_out_of_bounds_are_dropped_or_clipped(i):
     clipped[nearest] = 9
     for index in (i, jnp.array(i), jnp.array([i])):
         for update in (lambda x, i: x.at[i].set(9.0), lambda x, i: x.at[i].set(9.0, mode="drop")):
-            same(update(x, index), x)
-            same(gradix.jit(update)(x, jnp.asarray(index)), x)
-        same(x.at[index].set(9.0, mode="clip"), clipped)
+            assert_same(update(x, index), x)
+            assert_same(gradix.jit(update)(x, jnp.asarray(index)), x)
+        assert_same(x.at[index].set(9.0, mode="clip"), clipped)
 
 
 def test_without_wrapping_negative_indices_are_out_of_bounds():
     x = jnp.arange(4.0)
-    same(x.at[jnp.array([-1, 1])].get(mode="fill", fill_value=9, wrap_negative_indices=False), [9, 1])
-    same(x.at[-1].get(mode="fill", fill_value=9, wrap_negative_indices=False), 9)
-    same(x.at[jnp.array([-1])].set(9, wrap_negative_indices=False), x)
+    assert_same(x.at[jnp.array([-1, 1])].get(mode="fill", fill_value=9, wrap_negative_indices=False), [9, 1])
+    assert_same(x.at[-1].get(mode="fill", fill_value=9, wrap_negative_indices=False), 9)
+    assert_same(x.at[jnp.array([-1])].set(9, wrap_negative_indices=False), x)
 
 
 def test_repeated_indices_take_part_in_turn():
     x = jnp.ones(3)
     i = jnp.array([0, 2, 2])
-    same(x.at[i].add(1), [2, 1, 3])
-    same(x.at[i].multiply(3), [3, 1, 9])
-    same(x.at[i].power(2.0), [1, 1, 1])
-    same((2 * x).at[i].power(2.0), [4, 2, 16])
-    same(x.at[i].divide(2), [0.5, 1, 0.25])
-    same(x.at[i].subtract(1), [0, 1, -1])
-    same(x.at[i].apply(lambda v: v * 2), [2, 1, 4])
-    same(gradix.jit(lambda x: x.at[1:].apply(jnp.negative))(x), [1, -1, -1])
+    assert_same(x.at[i].add(1), [2, 1, 3])
+    assert_same(x.at[i].multiply(3), [3, 1, 9])
+    assert_same(x.at[i].power(2.0), [1, 1, 1])
+    assert_same((2 * x).at[i].power(2.0), [4, 2, 16])
+    assert_same(x.at[i].divide(2), [0.5, 1, 0.25])
+    assert_same(x.at[i].subtract(1), [0, 1, -1])
+    assert_same(x.at[i].apply(lambda v: v * 2), [2, 1, 4])
+    assert_same(gradix.jit(lambda x: x.at[1:].apply(jnp.negative))(x), [1, -1, -1])
 
 
 @pytest.mark.x32
@@ -227,15 +222,15 @@ def test_the_dtype_stays_and_weak_types_too():
     x = jnp.arange(4)
     assert x.at[1].set(True).dtype == jnp.int32
     with pytest.warns(FutureWarning, match="cannot safely cast"):
-        same(x.at[1].set(2.7), [0, 2, 2, 3])
+        assert_same(x.at[1].set(2.7), [0, 2, 2, 3])
     with pytest.warns(FutureWarning):
-        same(x.at[1].multiply(2.5), [0, 2, 2, 3])
+        assert_same(x.at[1].multiply(2.5), [0, 2, 2, 3])
     assert jnp.float16(1)[None].at[0].set(2).dtype == jnp.float16
     weak = jnp.full((2,), 2.0)
     assert weak.weak_type == weak[0].weak_type == weak.at[0].set(1.0).weak_type
-    same(jnp.arange(3.0).at[1].divide(2), [0, 0.5, 2])
+    assert_same(jnp.arange(3.0).at[1].divide(2), [0, 0.5, 2])
     assert jnp.arange(3).at[1].divide(2).dtype == jnp.float32
-    same(jnp.array([2**24 + 1, 1]).at[1].set(5), [2**24 + 1, 5])
+    assert_same(jnp.array([2**24 + 1, 1]).at[1].set(5), [2**24 + 1, 5])
 
 
 # -- masks under tracing -------------------------------------------------------------------------------------------
@@ -256,8 +251,8 @@ MASKED = [
 def test_updates_at_a_traced_mask(method, value):
     x = jnp.array([-2.0, 1.0, -1.0, 3.0])
     known = getattr(x.at[np.asarray(x) < 0], method)(value)
-    same(gradix.jit(lambda x: getattr(x.at[x < 0], method)(value))(x), known)
-    same(gradix.vmap(lambda x: getattr(x.at[x < 0], method)(value))(x[None]), known[None])
+    assert_same(gradix.jit(lambda x: getattr(x.at[x < 0], method)(value))(x), known)
+    assert_same(gradix.vmap(lambda x: getattr(x.at[x < 0], method)(value))(x[None]), known[None])
 
 
 def test_traced_masks_of_some_axes_beside_other_indices():
@@ -273,16 +268,16 @@ def test_traced_masks_of_some_axes_beside_other_indices():
     def got(index):
         return gradix.jit(lambda x, m, v: x.at[index(m)].set(v))
 
-    same(got(lambda m: m)(x, rows, values), want(rows, values))
-    same(got(lambda m: (m, slice(1, 3)))(x, rows, 7.0), want((rows, slice(1, 3)), 7))
-    same(got(lambda m: (m, 0))(x, rows, 7.0), want((rows, 0), 7))
-    same(got(lambda m: (..., m))(x, columns, 7.0), want((..., columns), 7))
-    same(
+    assert_same(got(lambda m: m)(x, rows, values), want(rows, values))
+    assert_same(got(lambda m: (m, slice(1, 3)))(x, rows, 7.0), want((rows, slice(1, 3)), 7))
+    assert_same(got(lambda m: (m, 0))(x, rows, 7.0), want((rows, 0), 7))
+    assert_same(got(lambda m: (..., m))(x, columns, 7.0), want((..., columns), 7))
+    assert_same(
         got(lambda m: (slice(None, None, -1), m))(x, columns, values[:4, None]),
         want((slice(None, None, -1), columns), values[:4, None]),
     )
-    same(got(lambda m: m)(x, h > -10, 7.0), want(h > -10, 7))
-    same(gradix.jit(lambda x, m: x.at[m].apply(jnp.negative))(x, h > -10), want(h > -10, -h[h > -10]))
+    assert_same(got(lambda m: m)(x, h > -10, 7.0), want(h > -10, 7))
+    assert_same(gradix.jit(lambda x, m: x.at[m].apply(jnp.negative))(x, h > -10), want(h > -10, -h[h > -10]))
 
 
 def test_a_traced_mask_whose_size_would_matter_is_an_error_that_says_so():
@@ -291,7 +286,7 @@ def test_a_traced_mask_whose_size_would_matter_is_an_error_that_says_so():
         with pytest.raises(NonConcreteBooleanIndexError, match=r"Array boolean indices must be concrete") as e:
             gradix.jit(f)(x)
         assert "ShapedArray(bool[10])" in str(e.value) and "where(mask, x" in str(e.value)
-    same(gradix.grad(lambda x: x[x > 4].sum())(x), np.arange(10) > 4)
+    assert_same(gradix.grad(lambda x: x[x > 4].sum())(x), np.arange(10) > 4)
 
 
 @pytest.mark.parametrize("dtype", ["int16", "int32"])
@@ -357,4 +352,4 @@ def test_keys_are_indexed_like_other_arrays():
     keys = gradix.random.split(gradix.random.key(0), 4)
     data = np.asarray(gradix.random.key_data(keys))
     for index in (0, slice(1, 3), np.array([3, 0]), (None, 2)):
-        same(gradix.random.key_data(keys[index]), data[index])
+        assert_same(gradix.random.key_data(keys[index]), data[index])

@@ -6,20 +6,11 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix.errors import ConcretizationTypeError
+from tests.same import assert_same
 
 N = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 V = np.array([3, 1, 4, 1, 5], np.int32)
 M = np.array([[1, 5, 2], [7, 0, 9]], np.int32)
-
-
-def same(got, want, **tolerance):
-    if isinstance(want, (list, tuple)):
-        assert len(got) == len(want)
-        for g, w in zip(got, want):
-            same(g, w, **tolerance)
-        return
-    assert np.shape(got) == np.shape(want)
-    np.testing.assert_allclose(np.asarray(got), want, **(tolerance or {"rtol": 1e-6}))
 
 
 # Each expression holds for both libraries; `a` makes an array.
@@ -122,7 +113,7 @@ def names(module, array):
 
 @pytest.mark.parametrize("text", CASES)
 def test_as_numpy(text):
-    same(eval(text, names(jnp, jnp.asarray)), eval(text, names(np, np.asarray)))
+    assert_same(eval(text, names(jnp, jnp.asarray)), eval(text, names(np, np.asarray)))
 
 
 STATIC = (
@@ -146,34 +137,36 @@ def test_compiled_as_eager(text):
     def f(n, v, m, b):
         return eval(text, {**given, "n": n, "v": v, "m": m, "b": b})
 
-    same(gradix.jit(f)(N, V, M, given["b"]), eval(text, given))
+    assert_same(gradix.jit(f)(N, V, M, given["b"]), eval(text, given))
 
 
 def test_traced_amounts():
-    same(gradix.jit(lambda s: jnp.roll(jnp.asarray(V), s))(3), np.roll(V, 3))
-    same(gradix.jit(lambda s: jnp.roll(jnp.asarray(N), (s, 1), (1, 2)))(-4), np.roll(N, (-4, 1), (1, 2)))
+    assert_same(gradix.jit(lambda s: jnp.roll(jnp.asarray(V), s))(3), np.roll(V, 3))
+    assert_same(gradix.jit(lambda s: jnp.roll(jnp.asarray(N), (s, 1), (1, 2)))(-4), np.roll(N, (-4, 1), (1, 2)))
     repeat = gradix.jit(lambda r: jnp.repeat(jnp.asarray(V), r, total_repeat_length=6))
-    same(repeat(np.array([0, 2, 1, 0, 3])), np.repeat(V, [0, 2, 1, 0, 3]))
-    same(repeat(np.array([0, 2, 0, 1, 0])), [1, 1, 1, 1, 1, 5][:3] + [5, 5, 5])
-    same(repeat(np.array([3, 3, 3, 3, 3])), [3, 3, 3, 1, 1, 1])
+    assert_same(repeat(np.array([0, 2, 1, 0, 3])), np.repeat(V, [0, 2, 1, 0, 3]))
+    assert_same(repeat(np.array([0, 2, 0, 1, 0])), [1, 1, 1, 1, 1, 5][:3] + [5, 5, 5])
+    assert_same(repeat(np.array([3, 3, 3, 3, 3])), [3, 3, 3, 1, 1, 1])
     with pytest.raises(ConcretizationTypeError, match="total_repeat_length"):
         gradix.jit(lambda r: jnp.repeat(V, r))(np.array([1, 1, 1, 1, 1]))
-    same(gradix.jit(lambda i: jnp.delete(jnp.asarray(V), i))(-2), np.delete(V, -2))
-    same(gradix.jit(lambda i: jnp.delete(jnp.asarray(V), i, assume_unique_indices=True))(np.array([3, 0])), [1, 4, 5])
-    same(gradix.jit(lambda c: jnp.compress(c, jnp.asarray(V), size=4, fill_value=-1))(V > 1), [3, 4, 5, -1])
+    assert_same(gradix.jit(lambda i: jnp.delete(jnp.asarray(V), i))(-2), np.delete(V, -2))
+    assert_same(
+        gradix.jit(lambda i: jnp.delete(jnp.asarray(V), i, assume_unique_indices=True))(np.array([3, 0])), [1, 4, 5]
+    )
+    assert_same(gradix.jit(lambda c: jnp.compress(c, jnp.asarray(V), size=4, fill_value=-1))(V > 1), [3, 4, 5, -1])
 
 
 @pytest.mark.x32
 def test_put_and_its_like_return_new_arrays():
     m, i = jnp.asarray(M), jnp.array([0, -1])
-    same(jnp.put(m, i, jnp.array([8, 9]), inplace=False), [[8, 5, 2], [7, 0, 9]])
-    same(jnp.put(m, jnp.array([1, 3, 4]), jnp.array([8, 9]), inplace=False), [[1, 8, 2], [9, 8, 9]])
-    same(jnp.put(m, jnp.array([20]), 4, inplace=False), [[1, 5, 2], [7, 0, 4]])
-    same(jnp.put(m, jnp.array([7]), 4, mode="wrap", inplace=False), [[1, 4, 2], [7, 0, 9]])
-    same(jnp.put_along_axis(m, jnp.array([[2], [0]]), 4, 1, inplace=False), [[1, 5, 4], [4, 0, 9]])
-    same(jnp.place(m, m > 4, jnp.array([10, 20]), inplace=False), [[1, 10, 2], [20, 0, 10]])
-    same(jnp.fill_diagonal(m, 4, inplace=False), [[4, 5, 2], [7, 4, 9]])
-    same(jnp.fill_diagonal(m, jnp.array([3, 4]), inplace=False), [[3, 5, 2], [7, 4, 9]])
+    assert_same(jnp.put(m, i, jnp.array([8, 9]), inplace=False), [[8, 5, 2], [7, 0, 9]])
+    assert_same(jnp.put(m, jnp.array([1, 3, 4]), jnp.array([8, 9]), inplace=False), [[1, 8, 2], [9, 8, 9]])
+    assert_same(jnp.put(m, jnp.array([20]), 4, inplace=False), [[1, 5, 2], [7, 0, 4]])
+    assert_same(jnp.put(m, jnp.array([7]), 4, mode="wrap", inplace=False), [[1, 4, 2], [7, 0, 9]])
+    assert_same(jnp.put_along_axis(m, jnp.array([[2], [0]]), 4, 1, inplace=False), [[1, 5, 4], [4, 0, 9]])
+    assert_same(jnp.place(m, m > 4, jnp.array([10, 20]), inplace=False), [[1, 10, 2], [20, 0, 10]])
+    assert_same(jnp.fill_diagonal(m, 4, inplace=False), [[4, 5, 2], [7, 4, 9]])
+    assert_same(jnp.fill_diagonal(m, jnp.array([3, 4]), inplace=False), [[3, 5, 2], [7, 4, 9]])
     for f in (
         lambda: jnp.put(m, i, 1),
         lambda: jnp.place(m, m > 1, i),
@@ -187,12 +180,12 @@ def test_padding_by_a_function_and_by_traced_values():
     def edges(row, widths, axis, kwargs):
         return row.at[: widths[0]].set(kwargs["value"]).at[-widths[1] :].set(axis)
 
-    same(
+    assert_same(
         jnp.pad(jnp.asarray(M), ((1, 1), (1, 2)), edges, value=7),
         [[7, 7, 7, 7, 1, 1], [7, 1, 5, 2, 1, 1], [7, 7, 0, 9, 1, 1], [7, 0, 0, 0, 1, 1]],
     )
-    same(gradix.jit(lambda c: jnp.pad(jnp.asarray(V), 1, constant_values=c))(6), np.pad(V, 1, constant_values=6))
-    same(gradix.grad(lambda x: (jnp.pad(x, 1, "edge") ** 2).sum())(jnp.array([1.0, 2.0])), [4, 8])
+    assert_same(gradix.jit(lambda c: jnp.pad(jnp.asarray(V), 1, constant_values=c))(6), np.pad(V, 1, constant_values=6))
+    assert_same(gradix.grad(lambda x: (jnp.pad(x, 1, "edge") ** 2).sum())(jnp.array([1.0, 2.0])), [4, 8])
 
 
 @pytest.mark.parametrize(
@@ -213,10 +206,10 @@ def test_padding_of_long_rows(mode, shape, widths):
     x = np.random.default_rng(0).integers(0, 99, shape).astype(np.float32)
     f = gradix.jit(lambda x: jnp.pad(x, widths, mode))
     want = np.pad(x, widths, mode)
-    same(f(x), want)
-    same(jnp.pad(jnp.asarray(x), widths, mode), want)
+    assert_same(f(x), want)
+    assert_same(jnp.pad(jnp.asarray(x), widths, mode), want)
     source = np.pad(np.arange(x.size).reshape(shape), widths, mode)
-    same(
+    assert_same(
         gradix.grad(lambda x: f(x).sum())(jnp.asarray(x)),
         np.bincount(source.reshape(-1), minlength=x.size).reshape(shape),
     )
@@ -225,11 +218,11 @@ def test_padding_of_long_rows(mode, shape, widths):
 @pytest.mark.x32
 def test_take_fills_out_of_bounds():
     x = jnp.arange(3.0)
-    same(jnp.take(x, jnp.array([2, 3, -3, -4])), [2, np.nan, 0, np.nan])
-    same(jnp.take(x, jnp.array([3]), fill_value=7), [7])
-    same(gradix.jit(jnp.take)(x, jnp.array([3])), [np.nan])
+    assert_same(jnp.take(x, jnp.array([2, 3, -3, -4])), [2, np.nan, 0, np.nan])
+    assert_same(jnp.take(x, jnp.array([3]), fill_value=7), [7])
+    assert_same(gradix.jit(jnp.take)(x, jnp.array([3])), [np.nan])
     assert int(jnp.take(jnp.arange(3), 9)) == -(2**31)
-    same(jnp.take_along_axis(x, jnp.array([5, 1]), 0), [np.nan, 1])
+    assert_same(jnp.take_along_axis(x, jnp.array([5, 1]), 0), [np.nan, 1])
 
 
 WRONG = [

@@ -5,6 +5,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from tests.same import assert_same
 
 R = np.random.RandomState(0)
 A = R.randn(2, 3).astype(np.float32)
@@ -16,16 +17,6 @@ Q = R.randn(3, 3).astype(np.float32)
 C = (R.randn(2, 3) + 1j * R.randn(2, 3)).astype(np.complex64)
 N = np.arange(6, dtype=np.int32).reshape(2, 3)
 GIVEN = {"A": A, "B": B, "V": V, "S": S, "T": T, "Q": Q, "C": C, "N": N}
-
-
-def same(got, want, **tolerance):
-    if isinstance(want, (list, tuple)):
-        assert len(got) == len(want)
-        for g, w in zip(got, want):
-            same(g, w, **tolerance)
-        return
-    assert np.shape(got) == np.shape(want)
-    np.testing.assert_allclose(np.asarray(got), want, **(tolerance or {"rtol": 2e-5, "atol": 2e-6}))
 
 
 CASES = """
@@ -75,7 +66,7 @@ def test_as_numpy(text):
         eval(text.replace("k=[1, 2, 3]", "k=jnp.array([1, 2, 3])"), jnp_names),
         eval(text, {"jnp": np, "np": np, **wide}),
     )
-    same(got, want, rtol=1e-4, atol=1e-4)
+    assert_same(got, want, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("text", CASES)
@@ -83,7 +74,7 @@ def test_compiled_as_eager(text):
     text = text.replace("k=[1, 2, 3]", "k=jnp.array([1, 2, 3])")
     arrays = {k: jnp.asarray(v) for k, v in GIVEN.items()}
     f = gradix.jit(lambda given: eval(text, {"jnp": jnp, "np": np, **given}))
-    same(f(arrays), eval(text, {"jnp": jnp, "np": np, **arrays}), rtol=1e-5, atol=1e-5)
+    assert_same(f(arrays), eval(text, {"jnp": jnp, "np": np, **arrays}), rtol=1e-5, atol=1e-5)
 
 
 SUMS = [
@@ -146,22 +137,22 @@ def test_einsum(text):
     xs = operands(text)
     want = np.einsum(text, *xs)
     small = [x.astype(np.float32) for x in xs]
-    same(jnp.einsum(text, *small), want, rtol=1e-4, atol=1e-4)
-    same(gradix.jit(lambda *xs: jnp.einsum(text, *xs))(*small), want, rtol=1e-4, atol=1e-4)
+    assert_same(jnp.einsum(text, *small), want, rtol=1e-4, atol=1e-4)
+    assert_same(gradix.jit(lambda *xs: jnp.einsum(text, *xs))(*small), want, rtol=1e-4, atol=1e-4)
     for optimize in ("optimal", "greedy", False, True):
-        same(jnp.einsum(text, *small, optimize=optimize), want, rtol=1e-4, atol=1e-4)
+        assert_same(jnp.einsum(text, *small, optimize=optimize), want, rtol=1e-4, atol=1e-4)
     if text not in ("...",):
         total = gradix.grad(lambda x, *rest: (jnp.einsum(text, x, *rest) ** 2).sum())(*map(jnp.asarray, small))
         eps = 1e-4 * R.randn(*xs[0].shape)
         up = (np.einsum(text, xs[0] + eps, *xs[1:]) ** 2).sum() - (np.einsum(text, xs[0] - eps, *xs[1:]) ** 2).sum()
-        same((np.asarray(total, np.float64) * eps).sum(), up / 2, rtol=1e-2, atol=1e-5)
+        assert_same((np.asarray(total, np.float64) * eps).sum(), up / 2, rtol=1e-2, atol=1e-5)
 
 
 def test_other_ways_to_call_einsum():
-    same(jnp.einsum(A, [0, 1], B, [1, 2], [0, 2]), A @ B)
-    same(jnp.einsum(S, [..., 0, 1], T, [..., 1, 2]), np.einsum(S, [..., 0, 1], T, [..., 1, 2]))
-    same(jnp.einsum("ij,jk", A[:, :1], B), A[:, :1] * B.sum(0))  # axes of size 1 broadcast
-    same(jnp.einsum("ij,jk,kl->il", A, Q, B, optimize=[(1, 2), (0, 1)]), A @ Q @ B)
+    assert_same(jnp.einsum(A, [0, 1], B, [1, 2], [0, 2]), A @ B)
+    assert_same(jnp.einsum(S, [..., 0, 1], T, [..., 1, 2]), np.einsum(S, [..., 0, 1], T, [..., 1, 2]))
+    assert_same(jnp.einsum("ij,jk", A[:, :1], B), A[:, :1] * B.sum(0))  # axes of size 1 broadcast
+    assert_same(jnp.einsum("ij,jk,kl->il", A, Q, B, optimize=[(1, 2), (0, 1)]), A @ Q @ B)
     assert jnp.einsum("ij,jk", N, N.T).dtype == jnp.int32
     assert jnp.einsum("ij,jk", N, B).dtype == jnp.float32
     assert jnp.einsum("ij,jk", A, B, preferred_element_type="float16").dtype == jnp.float16
@@ -183,9 +174,9 @@ def test_dtypes_of_products():
 def test_division_of_polynomials():
     for u, v in (([1.0, 3, 2], [1.0, 1]), ([2.0, 0, 1, 5], [1.0, 2, 3]), ([1.0, 2], [1.0, 2, 3])):
         quotient, rest = jnp.polydiv(jnp.array(u), jnp.array(v), trim_leading_zeros=True)
-        same((quotient, rest), np.polydiv(u, v), atol=1e-5)
-    same(jnp.polymul(jnp.array([0.0, 1, 1]), jnp.array([0.0, 2]), trim_leading_zeros=True), [2, 2])
-    same(gradix.grad(lambda p: jnp.polyval(p, 2.0))(jnp.asarray(V)), [4, 2, 1])
+        assert_same((quotient, rest), np.polydiv(u, v), atol=1e-5)
+    assert_same(jnp.polymul(jnp.array([0.0, 1, 1]), jnp.array([0.0, 2]), trim_leading_zeros=True), [2, 2])
+    assert_same(gradix.grad(lambda p: jnp.polyval(p, 2.0))(jnp.asarray(V)), [4, 2, 1])
 
 
 PRODUCTS = [

@@ -5,6 +5,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from tests.same import assert_same
 
 X = np.array([[[3, -1, 4, 1], [5, -9, 2, 6], [5, 3, -5, 8]], [[9, 7, 9, -3], [2, 3, 8, 4], [-6, 2, 6, 4]]])
 F = (X / 4).astype(np.float32)
@@ -12,28 +13,26 @@ NAN = np.where(X == 2, np.nan, F).astype(np.float32)
 AXES = [None, 0, -1, (0, 2), (1,)]
 
 
-def same(got, want, rtol=2e-6):
-    np.testing.assert_allclose(np.asarray(got), want, rtol=rtol, atol=1e-6)
-
-
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", "sum prod max min amax amin mean var std all any ptp count_nonzero median".split())
 def test_reductions_equal_numpy(name, axis, keepdims):
-    same(getattr(jnp, name)(F, axis=axis, keepdims=keepdims), getattr(np, name)(F, axis=axis, keepdims=keepdims), 1e-5)
+    assert_same(
+        getattr(jnp, name)(F, axis=axis, keepdims=keepdims), getattr(np, name)(F, axis=axis, keepdims=keepdims), 1e-5
+    )
 
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", "nansum nanprod nanmax nanmin nanmean nanvar nanstd nanmedian".split())
 def test_reductions_without_nan(name, axis):
-    same(getattr(jnp, name)(NAN, axis=axis), getattr(np, name)(NAN, axis=axis), 1e-5)
+    assert_same(getattr(jnp, name)(NAN, axis=axis), getattr(np, name)(NAN, axis=axis), 1e-5)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("name", "argmax argmin nanargmax nanargmin cumsum cumprod nancumsum nancumprod".split())
 def test_positions_and_running_values(name, axis):
     x = NAN if name.startswith("nan") else F
-    same(getattr(jnp, name)(x, axis=axis), getattr(np, name)(x, axis=axis), 1e-5)
+    assert_same(getattr(jnp, name)(x, axis=axis), getattr(np, name)(x, axis=axis), 1e-5)
 
 
 @pytest.mark.x32
@@ -81,15 +80,15 @@ def test_half_precision_is_summed_in_single():
 def test_masks_and_initial_values():
     mask = F > 0
     for name in ("sum", "prod", "mean", "var", "all", "any"):
-        same(getattr(jnp, name)(F, axis=1, where=mask), getattr(np, name)(F, axis=1, where=mask), 1e-5)
+        assert_same(getattr(jnp, name)(F, axis=1, where=mask), getattr(np, name)(F, axis=1, where=mask), 1e-5)
     for name in ("max", "min"):
-        same(
+        assert_same(
             getattr(jnp, name)(F, axis=1, where=mask, initial=0.25),
             getattr(np, name)(F, axis=1, where=mask, initial=0.25),
         )
     assert jnp.sum(jnp.arange(3), initial=10).item() == 13
     assert jnp.max(jnp.zeros(0), initial=2).item() == 2
-    same(jnp.nanmax(NAN, axis=0, where=mask, initial=0), np.nanmax(NAN, axis=0, where=mask, initial=0))
+    assert_same(jnp.nanmax(NAN, axis=0, where=mask, initial=0), np.nanmax(NAN, axis=0, where=mask, initial=0))
     assert jnp.sum(jnp.arange(6).reshape(2, 3), where=jnp.array([True, False, True])).item() == 10
 
 
@@ -131,18 +130,18 @@ def test_what_is_refused(expression, error, text):
 
 def test_spread():
     x = F.reshape(-1)
-    same(jnp.var(x, ddof=1), np.var(x, ddof=1), 1e-5)
-    same(jnp.std(x, correction=1.5), np.std(x, correction=1.5), 1e-5)
-    same(jnp.var(x + 1j * x[::-1]), np.var(x + 1j * x[::-1]), 1e-5)
+    assert_same(jnp.var(x, ddof=1), np.var(x, ddof=1), 1e-5)
+    assert_same(jnp.std(x, correction=1.5), np.std(x, correction=1.5), 1e-5)
+    assert_same(jnp.var(x + 1j * x[::-1]), np.var(x + 1j * x[::-1]), 1e-5)
     assert np.isnan(jnp.var(jnp.ones(1), ddof=1)) and np.isnan(jnp.nanvar(jnp.array([1.0, jnp.nan]), ddof=1))
-    same(jnp.var(x, mean=jnp.mean(x, keepdims=True)), np.var(x), 1e-5)
+    assert_same(jnp.var(x, mean=jnp.mean(x, keepdims=True)), np.var(x), 1e-5)
     assert np.isnan(jnp.nanmax(jnp.array([jnp.nan]))) and jnp.nanargmax(jnp.array([jnp.nan])).item() == -1
 
 
 def test_averages():
     w = np.arange(1.0, 5, dtype=np.float32)
-    same(jnp.average(F, axis=2, weights=w), np.average(F, axis=2, weights=w))
-    same(jnp.average(F, weights=np.abs(F)), np.average(F, weights=np.abs(F)))
+    assert_same(jnp.average(F, axis=2, weights=w), np.average(F, axis=2, weights=w))
+    assert_same(jnp.average(F, weights=np.abs(F)), np.average(F, weights=np.abs(F)))
     mean, total = jnp.average(F, axis=2, weights=w, returned=True)
     assert mean.shape == total.shape == (2, 3) and (total == 10).all()
 
@@ -151,8 +150,8 @@ def test_averages():
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
 def test_quantiles(method, axis):
     q = np.array([0.0, 0.1, 0.6, 1.0], np.float32)
-    same(jnp.quantile(F, q, axis=axis, method=method), np.quantile(F, q, axis=axis, method=method), 1e-5)
-    same(
+    assert_same(jnp.quantile(F, q, axis=axis, method=method), np.quantile(F, q, axis=axis, method=method), 1e-5)
+    assert_same(
         jnp.quantile(F, 0.3, axis=axis, method=method, keepdims=True),
         np.quantile(F, np.float32(0.3), axis=axis, method=method, keepdims=True),
         1e-5,
@@ -161,12 +160,12 @@ def test_quantiles(method, axis):
 
 def test_quantiles_with_nan_and_weights():
     q = np.array([0.2, 0.5], np.float32)
-    same(jnp.nanquantile(NAN, q, axis=1), np.nanquantile(NAN, q, axis=1), 1e-5)
-    same(jnp.nanpercentile(NAN, 30), np.nanpercentile(NAN, 30), 1e-5)
+    assert_same(jnp.nanquantile(NAN, q, axis=1), np.nanquantile(NAN, q, axis=1), 1e-5)
+    assert_same(jnp.nanpercentile(NAN, 30), np.nanpercentile(NAN, 30), 1e-5)
     assert np.isnan(jnp.quantile(NAN, 0.5))
-    same(jnp.percentile(F, 30), np.percentile(F, 30), 1e-5)
+    assert_same(jnp.percentile(F, 30), np.percentile(F, 30), 1e-5)
     w = np.abs(F[0, 0]) + 1
-    same(
+    assert_same(
         jnp.quantile(F[0, 0], q, weights=w, method="inverted_cdf"),
         np.quantile(F[0, 0], q, weights=w, method="inverted_cdf"),
     )
@@ -183,11 +182,11 @@ def test_covariance():
         {"fweights": np.array([1, 2, 1, 1])},
         {"aweights": np.array([0.1, 0.2, 0.3, 0.4])},
     ):
-        same(jnp.cov(x, **options), np.cov(x, **options), 1e-5)
-    same(jnp.cov(x[0], x[1]), np.cov(x[0], x[1]), 1e-5)
-    same(jnp.corrcoef(x), np.corrcoef(x), 1e-5)
+        assert_same(jnp.cov(x, **options), np.cov(x, **options), 1e-5)
+    assert_same(jnp.cov(x[0], x[1]), np.cov(x[0], x[1]), 1e-5)
+    assert_same(jnp.corrcoef(x), np.corrcoef(x), 1e-5)
     z = x + 1j * x[::-1]
-    same(jnp.cov(z), np.cov(z), 1e-5)
+    assert_same(jnp.cov(z), np.cov(z), 1e-5)
 
 
 def test_histograms():
@@ -200,23 +199,23 @@ def test_histograms():
         {"bins": 4, "weights": np.abs(x)},
     ):
         for got, want in zip(jnp.histogram(x, **options), np.histogram(x, **options)):
-            same(got, want, 1e-5)
-    same(jnp.histogram_bin_edges(np.ones(3), 2), np.histogram_bin_edges(np.ones(3), 2))
+            assert_same(got, want, 1e-5)
+    assert_same(jnp.histogram_bin_edges(np.ones(3), 2), np.histogram_bin_edges(np.ones(3), 2))
     y = x[::-1].copy()
     for got, want in zip(jnp.histogram2d(x, y, bins=4), np.histogram2d(x, y, bins=4)):
-        same(got, want, 1e-5)
+        assert_same(got, want, 1e-5)
     sample = np.stack([x, y, x + y], 1)
     counts, edges = jnp.histogramdd(sample, bins=(2, 4, 8), density=True)
     want, wanted_edges = np.histogramdd(sample, bins=(2, 4, 8), density=True)
-    same(counts, want, 1e-5)
+    assert_same(counts, want, 1e-5)
     for got, want in zip(edges, wanted_edges):
-        same(got, want, 1e-5)
+        assert_same(got, want, 1e-5)
 
 
 def test_counting():
     x = np.array([1, 1, 3, 0])
-    same(jnp.bincount(x), np.bincount(x))
-    same(jnp.bincount(x, np.arange(4.0)), np.bincount(x, np.arange(4.0)))
+    assert_same(jnp.bincount(x), np.bincount(x))
+    assert_same(jnp.bincount(x, np.arange(4.0)), np.bincount(x, np.arange(4.0)))
     assert jnp.bincount(x, minlength=6).shape == (6,) and jnp.bincount(x, length=2).tolist() == [1, 2]
     assert gradix.jit(lambda v: jnp.bincount(v, length=4))(x).tolist() == [1, 2, 0, 1]
     with pytest.raises(gradix.errors.ConcretizationTypeError, match="length"):
@@ -224,22 +223,24 @@ def test_counting():
     values = np.array([0.5, 1, 2.5, 9])
     for bins in ([1, 2, 3], [3, 2, 1]):
         for right in (False, True):
-            same(jnp.digitize(values, np.array(bins), right=right), np.digitize(values, bins, right=right))
+            assert_same(jnp.digitize(values, np.array(bins), right=right), np.digitize(values, bins, right=right))
 
 
 def test_differences_and_integrals():
     x = F[0, 0]
-    same(jnp.diff(F, 2, axis=1), np.diff(F, 2, axis=1))
-    same(jnp.diff(x, prepend=0, append=np.float32([5, 6])), np.diff(x, prepend=0, append=np.float32([5, 6])))
+    assert_same(jnp.diff(F, 2, axis=1), np.diff(F, 2, axis=1))
+    assert_same(jnp.diff(x, prepend=0, append=np.float32([5, 6])), np.diff(x, prepend=0, append=np.float32([5, 6])))
     assert jnp.diff(jnp.array([True, False, False])).tolist() == [True, False]
-    same(jnp.ediff1d(x, to_begin=9, to_end=np.float32([1, 2])), np.ediff1d(x, to_begin=9, to_end=np.float32([1, 2])))
+    assert_same(
+        jnp.ediff1d(x, to_begin=9, to_end=np.float32([1, 2])), np.ediff1d(x, to_begin=9, to_end=np.float32([1, 2]))
+    )
     for got, want in zip(jnp.gradient(F), np.gradient(F)):
-        same(got, want)
+        assert_same(got, want)
     places = np.array([0.0, 1, 3, 4], np.float32)
-    same(jnp.gradient(x, places), np.gradient(x, places), 1e-5)
-    same(jnp.gradient(F, 2.0, axis=2), np.gradient(F, 2.0, axis=2))
-    same(jnp.trapezoid(F, places), np.trapezoid(F, places))
-    same(jnp.trapezoid(F, dx=0.5, axis=0), np.trapezoid(F, dx=0.5, axis=0))
+    assert_same(jnp.gradient(x, places), np.gradient(x, places), 1e-5)
+    assert_same(jnp.gradient(F, 2.0, axis=2), np.gradient(F, 2.0, axis=2))
+    assert_same(jnp.trapezoid(F, places), np.trapezoid(F, places))
+    assert_same(jnp.trapezoid(F, dx=0.5, axis=0), np.trapezoid(F, dx=0.5, axis=0))
     for ends in (
         [np.inf, 1, 2],
         [1, 2, -np.inf],
@@ -250,35 +251,37 @@ def test_differences_and_integrals():
         [np.inf, np.inf],
     ):
         with np.errstate(invalid="ignore"):
-            same(jnp.trapezoid(np.float32(ends)), np.trapezoid(np.float32(ends)))
-    same(jnp.trapezoid(np.array([1 + 1j, 2, 3j]), dx=2), np.trapezoid(np.array([1 + 1j, 2, 3j]), dx=2))
-    same(gradix.grad(lambda y: jnp.trapezoid(y, dx=2.0))(jnp.array([1.0, np.inf, 3.0, -np.inf])), [1, 2, 2, 1])
+            assert_same(jnp.trapezoid(np.float32(ends)), np.trapezoid(np.float32(ends)))
+    assert_same(jnp.trapezoid(np.array([1 + 1j, 2, 3j]), dx=2), np.trapezoid(np.array([1 + 1j, 2, 3j]), dx=2))
+    assert_same(gradix.grad(lambda y: jnp.trapezoid(y, dx=2.0))(jnp.array([1.0, np.inf, 3.0, -np.inf])), [1, 2, 2, 1])
     for y, at, axis in [(x, F[0], -1), (F, F[0], -1), (F[0], F, -1), (F[0], F[0], 0), (F[0], F[0, :, :1], 0)]:
-        same(jnp.trapezoid(y, at, axis=axis), np.trapezoid(y, at, axis=axis))
+        assert_same(jnp.trapezoid(y, at, axis=axis), np.trapezoid(y, at, axis=axis))
     with pytest.raises(ValueError, match="Incompatible shapes"):
         jnp.trapezoid(F, F[0], axis=1)
     angles = np.array([0, 3, 6.5, 10, -2], np.float32)
-    same(jnp.unwrap(angles), np.unwrap(angles), 1e-5)
-    same(jnp.unwrap(np.array([0, 3, 6, 1]), period=4), np.unwrap(np.array([0, 3, 6, 1]), period=4))
+    assert_same(jnp.unwrap(angles), np.unwrap(angles), 1e-5)
+    assert_same(jnp.unwrap(np.array([0, 3, 6, 1]), period=4), np.unwrap(np.array([0, 3, 6, 1]), period=4))
 
 
 def test_interpolation():
     xp, fp = np.array([0.0, 1, 3], np.float32), np.array([1.0, -1, 5], np.float32)
     x = np.array([-1, 0, 0.25, 2, 3, 9], np.float32)
-    same(jnp.interp(x, xp, fp), np.interp(x, xp, fp))
-    same(jnp.interp(x, xp, fp, left=7, right=8), np.interp(x, xp, fp, left=7, right=8))
-    same(jnp.interp(x, xp, fp, period=4), np.interp(x, xp, fp, period=4))
+    assert_same(jnp.interp(x, xp, fp), np.interp(x, xp, fp))
+    assert_same(jnp.interp(x, xp, fp, left=7, right=8), np.interp(x, xp, fp, left=7, right=8))
+    assert_same(jnp.interp(x, xp, fp, period=4), np.interp(x, xp, fp, period=4))
     assert jnp.interp(5.0, xp, fp, right="extrapolate").item() == 11
-    same(gradix.grad(lambda v: jnp.interp(v, xp, fp))(2.0), 3)
+    assert_same(gradix.grad(lambda v: jnp.interp(v, xp, fp))(2.0), 3)
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize(("n", "m"), [(5, 2), (5, 3), (2, 5), (3, 3)])
 def test_convolution(n, m, mode):
     a, v = F.reshape(-1)[:n], F.reshape(-1)[5 : 5 + m]
-    same(jnp.convolve(a, v, mode), np.convolve(a, v, mode), 1e-5)
-    same(jnp.correlate(a, v, mode), np.correlate(a, v, mode), 1e-5)
-    same(jnp.correlate(a + 1j * a[::-1], v - 2j * v, mode), np.correlate(a + 1j * a[::-1], v - 2j * v, mode), 1e-5)
+    assert_same(jnp.convolve(a, v, mode), np.convolve(a, v, mode), 1e-5)
+    assert_same(jnp.correlate(a, v, mode), np.correlate(a, v, mode), 1e-5)
+    assert_same(
+        jnp.correlate(a + 1j * a[::-1], v - 2j * v, mode), np.correlate(a + 1j * a[::-1], v - 2j * v, mode), 1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -297,7 +300,7 @@ def test_convolution(n, m, mode):
     ],
 )
 def test_derivatives(function, x, slope):
-    same(gradix.grad(function)(jnp.array(x)), slope, 1e-5)
+    assert_same(gradix.grad(function)(jnp.array(x)), slope, 1e-5)
 
 
 def test_under_vmap_and_jit():
@@ -312,5 +315,5 @@ def test_under_vmap_and_jit():
         lambda x: jnp.interp(x[0], x, x),
     ):
         want = np.stack([np.asarray(function(row)) for row in rows])
-        same(gradix.vmap(function)(rows), want, 1e-5)
-        same(gradix.jit(gradix.vmap(function))(rows), want, 1e-5)
+        assert_same(gradix.vmap(function)(rows), want, 1e-5)
+        assert_same(gradix.jit(gradix.vmap(function))(rows), want, 1e-5)

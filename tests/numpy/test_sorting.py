@@ -5,21 +5,12 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from tests.same import assert_same
 
 V = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5], np.int32)
 F = np.array([2.5, np.nan, -0.0, 0.0, -np.inf, 2.5, np.inf, -1], np.float32)
 C = np.array([1 + 2j, 1 - 2j, 0, 3j, 1 + 2j], np.complex64)
 M = np.array([[3, 1, 2], [0, 3, 3], [3, 1, 2]], np.int32)
-
-
-def same(got, want):
-    if isinstance(want, (list, tuple)) and not all(np.isscalar(w) for w in want):
-        assert len(got) == len(want)
-        for g, w in zip(got, want):
-            same(g, w)
-        return
-    assert np.shape(got) == np.shape(want)
-    np.testing.assert_array_equal(np.asarray(got), want)
 
 
 CASES = """
@@ -50,7 +41,7 @@ def names(module, array):
 
 @pytest.mark.parametrize("text", CASES)
 def test_as_numpy(text):
-    same(eval(text, names(jnp, jnp.asarray)), eval(text, names(np, np.asarray)))
+    assert_same(eval(text, names(jnp, jnp.asarray)), eval(text, names(np, np.asarray)))
 
 
 @pytest.mark.parametrize("text", [t for t in CASES if not any(s in t for s in ("nonzero", "unique", "1d"))])
@@ -60,14 +51,14 @@ def test_compiled_as_eager(text):
     def evaluate(v, f, c, m):
         return eval(text, {"jnp": jnp, "v": v, "f": f, "c": c, "m": m})
 
-    same(gradix.jit(evaluate)(V, F, C, M), eval(text, given))
+    assert_same(gradix.jit(evaluate)(V, F, C, M), eval(text, given))
 
 
 def test_descending_order_is_stable_too():
     keys = jnp.array([1, 0, 1, 0, 1])
-    same(jnp.argsort(keys, descending=True), [0, 2, 4, 1, 3])
-    same(jnp.sort(jnp.asarray(V), descending=True), np.sort(V)[::-1])
-    same(V[np.asarray(jnp.argsort(jnp.asarray(V), descending=True, stable=False))], np.sort(V)[::-1])
+    assert_same(jnp.argsort(keys, descending=True), [0, 2, 4, 1, 3])
+    assert_same(jnp.sort(jnp.asarray(V), descending=True), np.sort(V)[::-1])
+    assert_same(V[np.asarray(jnp.argsort(jnp.asarray(V), descending=True, stable=False))], np.sort(V)[::-1])
     assert jnp.argsort(jnp.asarray(V), dtype="int16").dtype == jnp.int16
 
 
@@ -80,10 +71,10 @@ def test_partition(dtype, kth):
     for row, p, o in zip(np.asarray(x, np.float32), np.asarray(part, np.float32), np.asarray(order)):
         line = np.sort(row)
         assert p[at] == line[at] and (p[:at] <= p[at]).all() and (p[at:] >= p[at]).all()
-        same(np.sort(p), line)
-        same(np.sort(o), np.arange(9))
+        assert_same(np.sort(p), line)
+        assert_same(np.sort(o), np.arange(9))
         assert (row[o][:at] <= row[o][at]).all() and (row[o][at:] >= row[o][at]).all()
-    same(jnp.partition(x.T, kth, 0), part.T)
+    assert_same(jnp.partition(x.T, kth, 0), part.T)
 
 
 @pytest.mark.parametrize("method", ["scan", "scan_unrolled", "compare_all", "sort"])
@@ -94,8 +85,8 @@ def test_methods_of_searchsorted(method, side, n):
     values = np.arange(-2, 33, dtype=np.float32).reshape(5, 7)
     values[0, 0] = np.nan
     want = np.searchsorted(line, values, side)
-    same(jnp.searchsorted(line, values, side, method=method), want)
-    same(gradix.jit(lambda a, v: jnp.searchsorted(a, v, side, method=method))(line, values), want)
+    assert_same(jnp.searchsorted(line, values, side, method=method), want)
+    assert_same(gradix.jit(lambda a, v: jnp.searchsorted(a, v, side, method=method))(line, values), want)
 
 
 @pytest.mark.parametrize("n", [31, 32, 33, 1023, 1024, 1025])
@@ -107,7 +98,9 @@ def test_bisection_of_rows_around_powers_of_two(n, count):
         np.float32
     )
     for side in ("left", "right"):
-        same(gradix.jit(lambda a, v: jnp.searchsorted(a, v, side))(line, values), np.searchsorted(line, values, side))
+        assert_same(
+            gradix.jit(lambda a, v: jnp.searchsorted(a, v, side))(line, values), np.searchsorted(line, values, side)
+        )
 
 
 @pytest.mark.parametrize("size", [1, 3, 200, 500])
@@ -121,64 +114,64 @@ def test_a_few_places_in_a_long_row(n, size):
         def few(m):
             return jnp.flatnonzero(m, size=size, fill_value=-7)
 
-        same(few(mask), wanted)
-        same(gradix.jit(few)(mask), wanted)
-        same(gradix.jit(gradix.vmap(few))(np.stack([~mask, mask]))[1], wanted)
+        assert_same(few(mask), wanted)
+        assert_same(gradix.jit(few)(mask), wanted)
+        assert_same(gradix.jit(gradix.vmap(few))(np.stack([~mask, mask]))[1], wanted)
 
 
 def test_nonzero_of_a_given_size():
     m = jnp.asarray(M)
     for f in (jnp.nonzero, gradix.jit(jnp.nonzero, static_argnames=("size", "fill_value"))):
-        same(f(m, size=2), ([0, 0], [0, 1]))
-        same(f(m > 2, size=6, fill_value=-1), ([0, 1, 1, 2, -1, -1], [0, 1, 2, 0, -1, -1]))
-        same(f(m > 2, size=5, fill_value=(7, 8)), ([0, 1, 1, 2, 7], [0, 1, 2, 0, 8]))
-        same(f(m > 9, size=2), ([0, 0], [0, 0]))
-        same(f(m, size=0), (np.zeros(0), np.zeros(0)))
-    same(gradix.jit(lambda x: jnp.argwhere(x > 2, size=5, fill_value=-1))(m)[-1], [-1, -1])
-    same(gradix.jit(lambda x: jnp.flatnonzero(x > 2, size=3))(m), [0, 4, 5])
-    same(gradix.jit(lambda x: jnp.where(x > 2, size=1))(m), ([0], [0]))
-    same(gradix.vmap(lambda r: jnp.flatnonzero(r > 2, size=2, fill_value=9))(m), [[0, 9], [1, 2], [0, 9]])
+        assert_same(f(m, size=2), ([0, 0], [0, 1]))
+        assert_same(f(m > 2, size=6, fill_value=-1), ([0, 1, 1, 2, -1, -1], [0, 1, 2, 0, -1, -1]))
+        assert_same(f(m > 2, size=5, fill_value=(7, 8)), ([0, 1, 1, 2, 7], [0, 1, 2, 0, 8]))
+        assert_same(f(m > 9, size=2), ([0, 0], [0, 0]))
+        assert_same(f(m, size=0), (np.zeros(0), np.zeros(0)))
+    assert_same(gradix.jit(lambda x: jnp.argwhere(x > 2, size=5, fill_value=-1))(m)[-1], [-1, -1])
+    assert_same(gradix.jit(lambda x: jnp.flatnonzero(x > 2, size=3))(m), [0, 4, 5])
+    assert_same(gradix.jit(lambda x: jnp.where(x > 2, size=1))(m), ([0], [0]))
+    assert_same(gradix.vmap(lambda r: jnp.flatnonzero(r > 2, size=2, fill_value=9))(m), [[0, 9], [1, 2], [0, 9]])
 
 
 def test_unique_of_a_given_size():
     v = jnp.asarray(V)
     unique = gradix.jit(lambda x: jnp.unique(x, True, True, True, size=8, fill_value=-1))
     values, first, inverse, counts = np.unique(V, True, True, True)
-    same(unique(v), ([*values, -1], [*first, first[0]], inverse, [*counts, 0]))
-    same(gradix.jit(lambda x: jnp.unique(x, size=3))(v), [1, 2, 3])
-    same(gradix.jit(lambda x: jnp.unique(x, size=9))(v), [*values, 1, 1])
-    same(gradix.jit(lambda x: jnp.unique(x, return_counts=True, size=3))(v), ([1, 2, 3], [2, 1, 1]))
-    same(gradix.jit(lambda x: jnp.unique(x, axis=0, size=3, fill_value=0))(M), [[0, 3, 3], [3, 1, 2], [0, 0, 0]])
-    same(gradix.jit(lambda x: jnp.unique(x, size=6))(F), [-np.inf, -1, 0, 2.5, np.inf, np.nan])
+    assert_same(unique(v), ([*values, -1], [*first, first[0]], inverse, [*counts, 0]))
+    assert_same(gradix.jit(lambda x: jnp.unique(x, size=3))(v), [1, 2, 3])
+    assert_same(gradix.jit(lambda x: jnp.unique(x, size=9))(v), [*values, 1, 1])
+    assert_same(gradix.jit(lambda x: jnp.unique(x, return_counts=True, size=3))(v), ([1, 2, 3], [2, 1, 1]))
+    assert_same(gradix.jit(lambda x: jnp.unique(x, axis=0, size=3, fill_value=0))(M), [[0, 3, 3], [3, 1, 2], [0, 0, 0]])
+    assert_same(gradix.jit(lambda x: jnp.unique(x, size=6))(F), [-np.inf, -1, 0, 2.5, np.inf, np.nan])
 
 
 def test_sets_of_a_given_size():
     a, b = np.array([5, 1, 1, 2]), np.array([2, 3, 5])
     jit = gradix.jit
-    same(jit(lambda a, b: jnp.union1d(a, b, size=5))(a, b), [1, 2, 3, 5, 1])
-    same(jit(lambda a, b: jnp.intersect1d(a, b, size=3))(a, b), [2, 5, 2])
-    same(
+    assert_same(jit(lambda a, b: jnp.union1d(a, b, size=5))(a, b), [1, 2, 3, 5, 1])
+    assert_same(jit(lambda a, b: jnp.intersect1d(a, b, size=3))(a, b), [2, 5, 2])
+    assert_same(
         jit(lambda a, b: jnp.intersect1d(a, b, size=3, fill_value=9, return_indices=True))(a, b),
         ([2, 5, 9], [3, 0, 4], [0, 2, 3]),
     )
-    same(jit(lambda a, b: jnp.setdiff1d(a, b, size=3))(a, b), [1, 0, 0])
-    same(jit(lambda a, b: jnp.setxor1d(a, b, size=3, fill_value=-1))(a, b), [1, 3, -1])
+    assert_same(jit(lambda a, b: jnp.setdiff1d(a, b, size=3))(a, b), [1, 0, 0])
+    assert_same(jit(lambda a, b: jnp.setxor1d(a, b, size=3, fill_value=-1))(a, b), [1, 3, -1])
 
 
 def test_large_sets_are_not_compared_pair_by_pair():
     x = np.random.RandomState(0).randint(0, 10**6, 3000)
     y = np.random.RandomState(1).randint(0, 10**6, 3000)
-    same(jnp.isin(x, y), np.isin(x, y))
+    assert_same(jnp.isin(x, y), np.isin(x, y))
     for method in ("compare_all", "sort", "binary_search"):
-        same(jnp.isin(x[:50], y[:50], method=method), np.isin(x[:50], y[:50]))
+        assert_same(jnp.isin(x[:50], y[:50], method=method), np.isin(x[:50], y[:50]))
 
 
 def test_gradients_follow_the_elements():
     x = jnp.array([3.0, 1.0, 2.0])
     weights = jnp.array([1.0, 10.0, 100.0])
-    same(gradix.grad(lambda x: (jnp.sort(x) * weights).sum())(x), [100, 1, 10])
-    same(gradix.grad(lambda x: (jnp.sort(x, descending=True) * weights).sum())(x), [1, 100, 10])
-    same(gradix.grad(lambda x: (jnp.partition(x, 1) * weights).sum())(x), [100, 1, 10])
+    assert_same(gradix.grad(lambda x: (jnp.sort(x) * weights).sum())(x), [100, 1, 10])
+    assert_same(gradix.grad(lambda x: (jnp.sort(x, descending=True) * weights).sum())(x), [1, 100, 10])
+    assert_same(gradix.grad(lambda x: (jnp.partition(x, 1) * weights).sum())(x), [100, 1, 10])
 
 
 WRONG = [
@@ -238,12 +231,12 @@ def test_complex_numbers_with_nan_come_in_numpys_order(size, engine):
     z.real, z.imag = [rng.choice(np.float32([np.nan, -np.inf, -1, 0, 2, np.inf]), size) for _ in range(2)]
     jitted = (lambda f: f) if engine == "host" else gradix.jit
     want = np.sort(z)
-    same = lambda x: np.testing.assert_array_equal(np.asarray(x).view(np.float32), want.view(np.float32))
-    same(jitted(jnp.sort)(z))
-    same(z[np.asarray(jitted(jnp.argsort)(z))])
-    same(jitted(jnp.sort_complex)(z))
-    same(z[np.asarray(jitted(lambda z: jnp.lexsort((z,)))(z))])
-    same(jitted(lambda z: jnp.sort(z.reshape(1, -1, 1), axis=1).ravel())(z))
+    bits = lambda x: np.testing.assert_array_equal(np.asarray(x).view(np.float32), want.view(np.float32))
+    bits(jitted(jnp.sort)(z))
+    bits(z[np.asarray(jitted(jnp.argsort)(z))])
+    bits(jitted(jnp.sort_complex)(z))
+    bits(z[np.asarray(jitted(lambda z: jnp.lexsort((z,)))(z))])
+    bits(jitted(lambda z: jnp.sort(z.reshape(1, -1, 1), axis=1).ravel())(z))
     row = want[: min(size, 300)]
     for side in ("left", "right"):
         found = jitted(lambda row, z, side=side: jnp.searchsorted(row, z, side))(row, z[:50])

@@ -8,6 +8,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix.scipy import linalg
 from gradix.test_util import check_grads
+from tests.same import assert_same
 
 RNG = np.random.default_rng(5)
 
@@ -28,10 +29,6 @@ def _wide():
         yield
 
 
-def close(got, want, tolerance=1e-9):
-    np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=tolerance)
-
-
 NUMBERED = {
     "dft": [(5,), (4, "sqrtn"), (3, "n"), (1,), (0,)],
     "hadamard": [(1,), (8,)],
@@ -48,8 +45,8 @@ def test_matrices_known_by_their_size(name):
     for args in NUMBERED[name]:
         exact = {"exact": False} if name == "invhilbert" else {}
         want = getattr(reference, name)(*args, **exact) if args[0] else np.zeros((0, 0))
-        close(getattr(linalg, name)(*args), want)
-        close(gradix.jit(lambda a=args: getattr(linalg, name)(*a))(), want)
+        assert_same(getattr(linalg, name)(*args), want)
+        assert_same(gradix.jit(lambda a=args: getattr(linalg, name)(*a))(), want)
 
 
 STRUCTURED = {
@@ -69,9 +66,9 @@ def test_matrices_made_of_vectors(name, complex_):
     ours, theirs = getattr(linalg, name), getattr(reference, name)
     for sizes in STRUCTURED[name]:
         vectors = [draw(n, complex_=complex_) for n in sizes]
-        close(ours(*vectors), theirs(*vectors))
+        assert_same(ours(*vectors), theirs(*vectors))
         stacks = [draw(3, n, complex_=complex_) for n in sizes]
-        close(ours(*stacks), np.stack([theirs(*rows) for rows in zip(*stacks)]))
+        assert_same(ours(*stacks), np.stack([theirs(*rows) for rows in zip(*stacks)]))
         if not complex_:
             check_grads(ours, vectors, order=1)
 
@@ -81,13 +78,13 @@ def test_convolution_matrix_multiplies_as_convolution(mode):
     for m, n in ((3, 5), (5, 3), (1, 4), (4, 1), (4, 4)):
         a, v = draw(2, m), draw(n)
         got = linalg.convolution_matrix(a, n, mode)
-        close(got @ v, [np.convolve(row, v, mode) for row in a])
-        close(got[0], reference.convolution_matrix(a[0], n, mode))
+        assert_same(got @ v, [np.convolve(row, v, mode) for row in a])
+        assert_same(got[0], reference.convolution_matrix(a[0], n, mode))
 
 
 def test_block_diag_pads_what_is_empty():
     blocks = [draw(2, 3), draw(4), np.zeros((2, 0)), 5.0, draw(1, 1, complex_=True)]
-    close(linalg.block_diag(*blocks), reference.block_diag(*blocks))
+    assert_same(linalg.block_diag(*blocks), reference.block_diag(*blocks))
     assert linalg.block_diag().shape == (1, 0)
 
 
@@ -97,30 +94,30 @@ def test_factors(n, complex_):
     a = draw(n, n, complex_=complex_)
     p = a @ np.conj(a.T) + n * np.eye(n)
     for lower in (False, True):
-        close(linalg.cholesky(p, lower), reference.cholesky(p, lower))
-        close(linalg.cho_solve(linalg.cho_factor(p, lower), a), np.linalg.solve(p, a))
-        close(linalg.solve(p, a, lower=lower, assume_a="pos"), np.linalg.solve(p, a))
+        assert_same(linalg.cholesky(p, lower), reference.cholesky(p, lower))
+        assert_same(linalg.cho_solve(linalg.cho_factor(p, lower), a), np.linalg.solve(p, a))
+        assert_same(linalg.solve(p, a, lower=lower, assume_a="pos"), np.linalg.solve(p, a))
     for got, want in zip(linalg.lu(a), reference.lu(a), strict=True):
-        close(got, want)
+        assert_same(got, want)
     for got, want in zip(linalg.lu(a, permute_l=True), reference.lu(a, permute_l=True), strict=True):
-        close(got, want)
+        assert_same(got, want)
     for trans in (0, 1, 2):
-        close(
+        assert_same(
             linalg.lu_solve(linalg.lu_factor(a), a[0], trans), reference.lu_solve(reference.lu_factor(a), a[0], trans)
         )
-        close(linalg.solve_triangular(a, a[0], trans), reference.solve_triangular(a, a[0], trans))
-        close(
+        assert_same(linalg.solve_triangular(a, a[0], trans), reference.solve_triangular(a, a[0], trans))
+        assert_same(
             linalg.solve_triangular(p, a, trans, lower=True, unit_diagonal=True),
             reference.solve_triangular(p, a, trans, lower=True, unit_diagonal=True),
         )
     t, z = linalg.schur(a)
-    close(z @ t @ np.conj(z.T), a)
+    assert_same(z @ t @ np.conj(z.T), a)
     t, z = linalg.rsf2csf(t, z)
     assert not np.tril(t, -1).any()
-    close(z @ t @ np.conj(z.T), a)
+    assert_same(z @ t @ np.conj(z.T), a)
     h, q = linalg.hessenberg(a, calc_q=True)
     assert not np.tril(h, -2).any()
-    close(q @ h @ np.conj(q.T), a)
+    assert_same(q @ h @ np.conj(q.T), a)
 
 
 @pytest.mark.parametrize("mode", ["right", "left"])
@@ -132,9 +129,9 @@ def test_qr_times_matrices(shape, mode):
         for pivoting in (False, True):
             got = linalg.qr_multiply(a, c, mode, pivoting=pivoting, conjugate=conjugate)
             want = reference.qr_multiply(a, c, mode, pivoting=pivoting, conjugate=conjugate)
-            close(got[0], want[0])
-            close(got[1], want[1])
-    close(
+            assert_same(got[0], want[0])
+            assert_same(got[1], want[1])
+    assert_same(
         linalg.qr_multiply(a, c[0] if mode == "right" else c[:, 0], mode)[0],
         reference.qr_multiply(a, c[0] if mode == "right" else c[:, 0], mode)[0],
     )
@@ -148,7 +145,7 @@ def test_polar_factors(shape, side, method):
     u, p = linalg.polar(a, side, method=method)
     if a.size:
         for got, want in zip((u, p), reference.polar(a, side), strict=True):
-            close(got, want)
+            assert_same(got, want)
     assert u.shape == a.shape
 
 
@@ -157,15 +154,15 @@ def test_polar_factors(shape, side, method):
 def test_exponential(scale, complex_):
     a = draw(3, 4, 4, complex_=complex_) * scale / 4
     want = np.stack([reference.expm(x) for x in a])
-    close(linalg.expm(a) / abs(want).max(), want / abs(want).max())
-    close(gradix.vmap(linalg.expm)(a), linalg.expm(a))
+    assert_same(linalg.expm(a) / abs(want).max(), want / abs(want).max())
+    assert_same(gradix.vmap(linalg.expm)(a), linalg.expm(a))
     upper = np.triu(a)
-    close(linalg.expm(upper, upper_triangular=True), linalg.expm(upper), 1e-8)
+    assert_same(linalg.expm(upper, upper_triangular=True), linalg.expm(upper), 1e-8)
     e = draw(4, 4, complex_=complex_)
     for got, want in zip(linalg.expm_frechet(a[0], e), reference.expm_frechet(a[0], e), strict=True):
-        close(got / abs(want).max(), want / abs(want).max())
+        assert_same(got / abs(want).max(), want / abs(want).max())
     with gradix.enable_x64(False):
-        close(
+        assert_same(
             linalg.expm(a.astype("complex64")) / abs(linalg.expm(a)).max(),
             linalg.expm(a) / abs(linalg.expm(a)).max(),
             2e-5,
@@ -176,7 +173,7 @@ def test_exponential_of_too_large_a_matrix_is_nan():
     assert np.isnan(linalg.expm(np.eye(2) * 1e9)).all()
     assert np.isnan(linalg.expm(np.eye(2) * 100, max_squarings=2)).all()
     got = linalg.expm(np.stack([np.eye(2), np.eye(2) * 1e9]))
-    close(got[0], np.e * np.eye(2))
+    assert_same(got[0], np.e * np.eye(2))
     assert np.isnan(got[1]).all()
 
 
@@ -184,12 +181,12 @@ def test_exponential_of_too_large_a_matrix_is_nan():
 def test_roots_and_other_functions(n):
     for a in (draw(n, n), positive(n), draw(n, n, complex_=True)):
         root = linalg.sqrtm(a)
-        close(root @ root, a)
-        close(root, reference.sqrtm(a), 1e-7)
-        close(linalg.funm(a, jnp.sin), reference.funm(a, np.sin), 1e-7)
+        assert_same(root @ root, a)
+        assert_same(root, reference.sqrtm(a), 1e-7)
+        assert_same(linalg.funm(a, jnp.sin), reference.funm(a, np.sin), 1e-7)
         value, error = linalg.funm(a, jnp.exp, disp=False)
-        close(error, reference.funm(a, np.exp, disp=False)[1], 1e-12)
-    close(linalg.sqrtm(np.zeros((2, 2))), np.zeros((2, 2)))
+        assert_same(error, reference.funm(a, np.exp, disp=False)[1], 1e-12)
+    assert_same(linalg.sqrtm(np.zeros((2, 2))), np.zeros((2, 2)))
     assert np.isnan(linalg.sqrtm(np.array([[0.0, 1.0], [0.0, 0.0]]))).all()
 
 
@@ -198,7 +195,7 @@ def test_roots_and_other_functions(n):
 def test_sylvester(method, complex_):
     a, b, c = draw(2, 3, 3, complex_=complex_), draw(4, 4, complex_=complex_), draw(3, 4)
     x = linalg.solve_sylvester(a, b, c, method=method)
-    close(x, np.stack([reference.solve_sylvester(m, b, c) for m in a]), 1e-8)
+    assert_same(x, np.stack([reference.solve_sylvester(m, b, c) for m in a]), 1e-8)
     assert np.isnan(linalg.solve_sylvester(np.eye(2), -np.eye(2), np.ones((2, 2)), method=method)).all()
 
 
@@ -211,11 +208,11 @@ def test_tridiagonal_eigenvalues(n, complex_):
     whole = np.diag(d) + np.diag(e, 1) + np.diag(np.conj(e), -1)
     given = d.astype(e.dtype), e
     want = np.linalg.eigvalsh(whole)
-    close(linalg.eigh_tridiagonal(*given, eigvals_only=True), want)
+    assert_same(linalg.eigh_tridiagonal(*given, eigvals_only=True), want)
     w, v = linalg.eigh_tridiagonal(*given)
-    close(whole @ v, v * np.asarray(w))
+    assert_same(whole @ v, v * np.asarray(w))
     if n > 2:
-        close(linalg.eigh_tridiagonal(*given, eigvals_only=True, select="i", select_range=(1, 3)), want[1:4])
+        assert_same(linalg.eigh_tridiagonal(*given, eigvals_only=True, select="i", select_range=(1, 3)), want[1:4])
         assert linalg.eigh_tridiagonal(*given, select="i", select_range=(1, 3))[1].shape == (n, 3)
         rough = linalg.eigh_tridiagonal(*given, eigvals_only=True, tol=0.01)
         assert 1e-6 < abs(rough - want).max() < 0.01
@@ -250,7 +247,7 @@ def test_derivatives_and_mapping(name):
     check_grads(f, (a[0],), order=1 if name in ("lu", "qr") else 2, atol=1e-4, rtol=1e-4)
     both = gradix.jit(gradix.vmap(f))(a)
     for i in (0, 1):
-        gradix.tree.map(lambda got, want, i=i: close(got[i], np.asarray(want), 1e-7), both, f(a[i]))
+        gradix.tree.map(lambda got, want, i=i: assert_same(got[i], np.asarray(want), 1e-7), both, f(a[i]))
 
 
 REFUSED = {

@@ -14,6 +14,7 @@ from gradix.scipy import fft, integrate, ndimage
 from gradix.scipy.cluster.vq import vq
 from gradix.scipy.interpolate import RegularGridInterpolator
 from gradix.test_util import check_grads
+from tests.same import assert_same
 
 RNG = np.random.default_rng(9)
 
@@ -29,27 +30,23 @@ def _wide():
         yield
 
 
-def close(got, want, tolerance=1e-10):
-    np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=tolerance)
-
-
 @pytest.mark.parametrize("norm", [None, "backward", "ortho"])
 @pytest.mark.parametrize("name", ["dct", "idct"])
 def test_cosine_transforms(name, norm):
     ours, theirs = getattr(fft, name), getattr(scipy.fft, name)
     for n in (1, 2, 5, 8):
         x = draw(3, n, complex_=n == 5)
-        close(ours(x, norm=norm), theirs(x, norm=norm))
+        assert_same(ours(x, norm=norm), theirs(x, norm=norm))
         for length in (1, 4, 9):
-            close(ours(x, n=length, norm=norm), theirs(x, n=length, norm=norm))
-        close(ours(x, axis=0, norm=norm), theirs(x, axis=0, norm=norm))
+            assert_same(ours(x, n=length, norm=norm), theirs(x, n=length, norm=norm))
+        assert_same(ours(x, axis=0, norm=norm), theirs(x, axis=0, norm=norm))
     x = draw(3, 4, 5)
     for options in ({}, {"axes": [0, 2]}, {"s": [2, 6]}, {"s": 3}, {"axes": 1}, {"s": [2, 7], "axes": [2, 0]}):
         s = options.get("s")
         want = getattr(scipy.fft, name + "n")(
             x, norm=norm, **{**options, **({"s": [s], "axes": [-1]} if s == 3 else {})}
         )
-        close(getattr(fft, name + "n")(x, norm=norm, **options), want)
+        assert_same(getattr(fft, name + "n")(x, norm=norm, **options), want)
 
 
 MODES = {
@@ -66,7 +63,7 @@ MODES = {
 def test_map_coordinates(order, mode):
     for shape in ((5,), (1,), (4, 3), (2, 3, 4)):
         x, places = draw(*shape), RNG.uniform(-6, 9, (len(shape), 3, 7))
-        close(
+        assert_same(
             ndimage.map_coordinates(x, places, order, mode, 2.5),
             scipy.ndimage.map_coordinates(x, places, order=order, mode=MODES[mode], cval=2.5),
         )
@@ -88,10 +85,10 @@ def test_functions_on_a_grid(method, trailing):
     for fill in (np.nan, 0.0, None):
         ours = RegularGridInterpolator(points, values, method, fill_value=fill)
         theirs = scipy.interpolate.RegularGridInterpolator(points, values, method, bounds_error=False, fill_value=fill)
-        close(ours(xi), theirs(xi))
+        assert_same(ours(xi), theirs(xi))
     assert ours(xi.reshape(8, 5, 3)).shape == (8, 5, *trailing)
-    close(ours(tuple(xi.T)), ours(xi))
-    close(gradix.jit(gradix.vmap(lambda x: ours(x)[0]))(xi), ours(xi))
+    assert_same(ours(tuple(xi.T)), ours(xi))
+    assert_same(gradix.jit(gradix.vmap(lambda x: ours(x)[0]))(xi), ours(xi))
     assert np.isnan(ours(np.array([np.nan, 0, 2]))).all()
     if method == "linear":
         check_grads(ours, (np.array([[0.4, 0.5, 2.0], [2.0, 1.0, 3.5]]),), order=1)
@@ -100,11 +97,11 @@ def test_functions_on_a_grid(method, trailing):
 
 def test_trapezoid_and_codes():
     y, x = draw(3, 6), np.sort(draw(6))
-    close(integrate.trapezoid(y, x), scipy.integrate.trapezoid(y, x))
-    close(integrate.trapezoid(y, dx=0.5, axis=0), scipy.integrate.trapezoid(y, dx=0.5, axis=0))
+    assert_same(integrate.trapezoid(y, x), scipy.integrate.trapezoid(y, x))
+    assert_same(integrate.trapezoid(y, dx=0.5, axis=0), scipy.integrate.trapezoid(y, dx=0.5, axis=0))
     for obs, book in ((draw(20, 3), draw(4, 3)), (draw(20), draw(4)), (draw(1, 1), draw(1, 1))):
         for got, want in zip(vq(obs, book), scipy.cluster.vq.vq(obs, book), strict=True):
-            close(got, want)
+            assert_same(got, want)
     assert vq(np.ones((0, 3)), np.ones((2, 3)))[0].shape == (0,)
     check_grads(lambda x, c: vq(x, c)[1], (draw(5, 2), draw(3, 2)), order=1)
 
@@ -116,7 +113,7 @@ SMOOTH = {"dct": fft.dct, "idct": lambda x: fft.idct(x, n=7, norm="ortho"), "dct
 def test_derivatives_and_mapping(name):
     f, x = SMOOTH[name], draw(2, 6)
     check_grads(f, (x[0],), order=1)
-    close(gradix.jit(gradix.vmap(f))(x), np.stack([f(jnp.asarray(row)) for row in x]))
+    assert_same(gradix.jit(gradix.vmap(f))(x), np.stack([f(jnp.asarray(row)) for row in x]))
 
 
 GRID = (np.arange(3.0), np.arange(2.0))

@@ -10,6 +10,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix.scipy import signal
 from gradix.test_util import check_grads
+from tests.same import assert_same
 
 RNG = np.random.default_rng(7)
 MODES = ["full", "same", "valid"]
@@ -24,10 +25,6 @@ def draw(*shape, complex_=False):
 def _wide():
     with gradix.enable_x64(True):
         yield
-
-
-def close(got, want, tolerance=1e-9):
-    np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=tolerance)
 
 
 SHAPES = [
@@ -59,27 +56,27 @@ def test_convolutions(shapes, mode):
                     want = np.conj(getattr(reference, name)(y, x, mode, "direct"))[
                         tuple([slice(None, None, -1)] * x.ndim)
                     ]
-                close(got, want)
-        close(signal.fftconvolve(x, y, mode), reference.fftconvolve(x, y, mode) if shapes[0] else x * y)
+                assert_same(got, want)
+        assert_same(signal.fftconvolve(x, y, mode), reference.fftconvolve(x, y, mode) if shapes[0] else x * y)
         if len(shapes[0]) == 2:
-            close(signal.convolve2d(x, y, mode), reference.convolve2d(x, y, mode))
-            close(signal.correlate2d(x, y, mode), reference.correlate2d(x, y, mode))
+            assert_same(signal.convolve2d(x, y, mode), reference.convolve2d(x, y, mode))
+            assert_same(signal.correlate2d(x, y, mode), reference.correlate2d(x, y, mode))
 
 
 def test_transforms_along_some_axes():
     x, y = draw(3, 4, 5), draw(3, 2, 5)
     for axes in (1, [1], [-2]):
-        close(signal.fftconvolve(x, y, axes=axes), reference.fftconvolve(x, y, axes=axes))
+        assert_same(signal.fftconvolve(x, y, axes=axes), reference.fftconvolve(x, y, axes=axes))
     assert signal.fftconvolve(np.zeros(0), np.ones(3)).shape == (2,)
 
 
 def test_detrended():
     x = draw(4, 11, 2, complex_=True)
     for kind in ("linear", "constant"):
-        close(signal.detrend(x, 1, kind), reference.detrend(x, 1, kind))
+        assert_same(signal.detrend(x, 1, kind), reference.detrend(x, 1, kind))
     for bp in (3, [3, 7], np.array([1, 2])):
-        close(signal.detrend(x[..., 0], bp=bp), reference.detrend(x[..., 0], bp=bp))
-    close(signal.detrend(np.ones(1)), [0.0])
+        assert_same(signal.detrend(x[..., 0], bp=bp), reference.detrend(x[..., 0], bp=bp))
+    assert_same(signal.detrend(np.ones(1)), [0.0])
 
 
 STFT = {
@@ -103,7 +100,7 @@ def test_short_time_transforms(name):
     for x, axis in ((draw(45), -1), (draw(3, 45), 1), (draw(45, 2), 0)):
         got = signal.stft(x, axis=axis, **options)
         for g, w in zip(got, reference.stft(x, axis=axis, **options), strict=True):
-            close(g, w)
+            assert_same(g, w)
         back = {k: options[k] for k in ("fs", "window", "noverlap", "nfft") if k in options}
         back |= {
             "nperseg": 8,
@@ -115,16 +112,16 @@ def test_short_time_transforms(name):
             warnings.simplefilter("ignore")  # SciPy's, of windows that do not add up
             want = reference.istft(np.asarray(got[2]), **back)
         t, y = signal.istft(got[2], **back)
-        close(y, want[1])
-        close(t, np.arange(y.shape[-1]) / options.get("fs", 1.0))
+        assert_same(y, want[1])
+        assert_same(t, np.arange(y.shape[-1]) / options.get("fs", 1.0))
 
 
 def test_istft_of_odd_segments_and_other_axes():
     x = draw(4, 40)
     z = signal.stft(x, nperseg=9, noverlap=4)[2]
-    close(signal.istft(z, nperseg=9, noverlap=4)[1][:, :40], x)
+    assert_same(signal.istft(z, nperseg=9, noverlap=4)[1][:, :40], x)
     moved = np.moveaxis(np.asarray(z), (0, 1, 2), (1, 2, 0))
-    close(signal.istft(moved, nperseg=9, noverlap=4, time_axis=0, freq_axis=2)[1][:40], x.T)
+    assert_same(signal.istft(moved, nperseg=9, noverlap=4, time_axis=0, freq_axis=2)[1][:40], x.T)
 
 
 @pytest.mark.parametrize(
@@ -144,11 +141,11 @@ def test_power_spectra(options):
     options = {"nperseg": 16, **options}
     x, y = draw(2, 70), draw(2, 70)
     for g, w in zip(signal.csd(x, y, **options), reference.csd(x, y, **options), strict=True):
-        close(g, w)
+        assert_same(g, w)
     for g, w in zip(signal.welch(x.T, axis=0, **options), reference.welch(x.T, axis=0, **options), strict=True):
-        close(g, w)
+        assert_same(g, w)
     for g, w in zip(signal.csd(x, y[:, :50], **options), reference.csd(x, y[:, :50], **options), strict=True):
-        close(g, w)
+        assert_same(g, w)
 
 
 def test_signals_shorter_than_a_segment_warn():
@@ -177,7 +174,7 @@ SMOOTH = {
 def test_derivatives_and_mapping(name):
     f, x = SMOOTH[name], draw(2, 12)
     check_grads(f, (x[0],), order=2)
-    close(gradix.jit(gradix.vmap(f))(x), np.stack([f(jnp.asarray(row)) for row in x]))
+    assert_same(gradix.jit(gradix.vmap(f))(x), np.stack([f(jnp.asarray(row)) for row in x]))
 
 
 REFUSED = {

@@ -14,6 +14,7 @@ import gradix.numpy as jnp
 from gradix.scipy import stats
 from gradix.scipy.stats import gaussian_kde, mode, rankdata, sem
 from gradix.test_util import check_grads
+from tests.same import assert_same
 
 RNG = np.random.default_rng(13)
 LINE = np.array([-30.0, -2.5, -1.0, 0.0, 0.3, 1.0, 2.2, 8.0, 40.0, np.inf, -np.inf, np.nan])
@@ -57,10 +58,6 @@ def _wide():
         yield
 
 
-def close(got, want, tolerance=1e-8):
-    np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=1e-13)
-
-
 def functions(name):
     module = importlib.import_module(f"gradix.scipy.stats.{name}")
     return [
@@ -86,7 +83,9 @@ def test_continuous_distributions(name):
                 )
                 x = x[np.isfinite(x)] if name == "vonmises" else x
                 with np.errstate(all="ignore"):
-                    close(getattr(ours, f)(x, *parameters, **placed), getattr(theirs, f)(x, *parameters, **placed))
+                    assert_same(
+                        getattr(ours, f)(x, *parameters, **placed), getattr(theirs, f)(x, *parameters, **placed)
+                    )
 
 
 @pytest.mark.parametrize("name", DISCRETE)
@@ -96,12 +95,12 @@ def test_discrete_distributions(name):
         for f in functions(name):
             x = UNIT[UNIT != 0] if f == "ppf" else COUNTS  # SciPy gives the value before the first at 0
             with np.errstate(all="ignore"):
-                close(getattr(ours, f)(x, *parameters), getattr(theirs, f)(x, *parameters))
+                assert_same(getattr(ours, f)(x, *parameters), getattr(theirs, f)(x, *parameters))
                 if f not in ("ppf",) and name != "bernoulli":
-                    close(getattr(ours, f)(x, *parameters, loc=2), getattr(theirs, f)(x, *parameters, loc=2))
+                    assert_same(getattr(ours, f)(x, *parameters, loc=2), getattr(theirs, f)(x, *parameters, loc=2))
     mu = np.array([0.0, 1e-4, 0.3, 5, 59, 61, 1e5])
-    close(stats.poisson.entropy(mu)[:-1], reference.poisson.entropy(mu[:-1]), 1e-7)
-    close(stats.poisson.entropy(mu, -3.0), stats.poisson.entropy(mu))
+    assert_same(stats.poisson.entropy(mu)[:-1], reference.poisson.entropy(mu[:-1]), 1e-7)
+    assert_same(stats.poisson.entropy(mu, -3.0), stats.poisson.entropy(mu))
 
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
@@ -153,18 +152,18 @@ def test_derivatives(name):
 def test_distributions_of_vectors():
     x = RNG.dirichlet([1.0, 2, 3], 4).T
     alpha = np.array([0.7, 1.0, 4.0])
-    close(stats.dirichlet.logpdf(x, alpha), reference.dirichlet.logpdf(x, alpha))
-    close(stats.dirichlet.pdf(x[:2, 0], alpha), reference.dirichlet.pdf(x[:2, 0], alpha))
+    assert_same(stats.dirichlet.logpdf(x, alpha), reference.dirichlet.logpdf(x, alpha))
+    assert_same(stats.dirichlet.pdf(x[:2, 0], alpha), reference.dirichlet.pdf(x[:2, 0], alpha))
     assert stats.dirichlet.logpdf(np.array([0.5, 0.6, 0.1]), alpha) == -np.inf
     counts, p = np.array([[1, 2, 3], [6, 0, 0], [2, 2, 2]]), np.array([0.2, 0.3, 0.5])
-    close(stats.multinomial.pmf(counts, 6, p), reference.multinomial.pmf(counts, 6, p))
+    assert_same(stats.multinomial.pmf(counts, 6, p), reference.multinomial.pmf(counts, 6, p))
     assert stats.multinomial.logpmf(np.array([1, 2, 2]), 6, p) == -np.inf
     a = RNG.normal(size=(3, 3))
     mean, cov, v = RNG.normal(size=3), a @ a.T + np.eye(3), RNG.normal(size=(2, 5, 3))
     want = reference.multivariate_normal.logpdf(v, mean, cov)
-    close(stats.multivariate_normal.logpdf(v, mean, cov), want)
-    close(stats.multivariate_normal.pdf(v[0], np.stack([mean] * 5), np.stack([cov] * 5)), np.exp(want[0]))
-    close(stats.multivariate_normal.pdf(v[0, 0], 0.5, 2.0), reference.norm.pdf(v[0, 0], 0.5, 2**0.5))
+    assert_same(stats.multivariate_normal.logpdf(v, mean, cov), want)
+    assert_same(stats.multivariate_normal.pdf(v[0], np.stack([mean] * 5), np.stack([cov] * 5)), np.exp(want[0]))
+    assert_same(stats.multivariate_normal.pdf(v[0, 0], 0.5, 2.0), reference.norm.pdf(v[0, 0], 0.5, 2**0.5))
     check_grads(stats.multivariate_normal.logpdf, (v[0, 0], mean, cov), order=2, atol=1e-4, rtol=1e-4)
     check_grads(stats.dirichlet.logpdf, (x[:2, 0], alpha), order=2, atol=1e-4, rtol=1e-4)
 
@@ -177,17 +176,17 @@ def test_statistics_of_samples():
                     mode(x, axis, keepdims=keepdims), reference.mode(x, axis, keepdims=keepdims), strict=True
                 ):
                     if not np.isnan(x).any():
-                        close(got, want)
+                        assert_same(got, want)
             for method in ("average", "min", "max", "dense", "ordinal"):
-                close(rankdata(x, method, axis=axis), reference.rankdata(x, method, axis=axis))
+                assert_same(rankdata(x, method, axis=axis), reference.rankdata(x, method, axis=axis))
     assert mode(np.array([1.0, np.nan, np.nan])).count == 2
     x = RNG.normal(size=(4, 6))
     x[1, 2] = np.nan
     for axis in (0, 1, None):
         for policy in ("propagate", "omit"):
             want = np.ma.getdata(reference.sem(x, axis, nan_policy=policy))
-            close(sem(x, axis, nan_policy=policy), want)
-    close(sem(x[0], ddof=0), reference.sem(x[0], ddof=0))
+            assert_same(sem(x, axis, nan_policy=policy), want)
+    assert_same(sem(x[0], ddof=0), reference.sem(x[0], ddof=0))
     assert rankdata(np.zeros(0)).shape == (0,)
 
 
@@ -201,20 +200,22 @@ def test_density_estimates(method):
         points = RNG.normal(size=(d, 5))
         for w in (None, weights):
             ours, theirs = gaussian_kde(dataset, method, w), reference.gaussian_kde(dataset, method, w)
-            close(ours(points), theirs(points))
-            close(ours.logpdf(points), theirs.logpdf(points))
-            close(ours.covariance, theirs.covariance)
-            close(ours.inv_cov @ ours.covariance, np.eye(d), 1e-6)
-            close(ours.integrate_gaussian(points[:, 0], np.eye(d)), theirs.integrate_gaussian(points[:, 0], np.eye(d)))
-            close(
+            assert_same(ours(points), theirs(points))
+            assert_same(ours.logpdf(points), theirs.logpdf(points))
+            assert_same(ours.covariance, theirs.covariance)
+            assert_same(ours.inv_cov @ ours.covariance, np.eye(d), 1e-6)
+            assert_same(
+                ours.integrate_gaussian(points[:, 0], np.eye(d)), theirs.integrate_gaussian(points[:, 0], np.eye(d))
+            )
+            assert_same(
                 ours.integrate_kde(gaussian_kde(dataset + 1)), theirs.integrate_kde(reference.gaussian_kde(dataset + 1))
             )
         if d == 1:
-            close(ours.integrate_box_1d(-0.5, 1.0), theirs.integrate_box_1d(-0.5, 1.0))
+            assert_same(ours.integrate_box_1d(-0.5, 1.0), theirs.integrate_box_1d(-0.5, 1.0))
     drawn = ours.resample(gradix.random.key(1), (4000,))
     assert drawn.shape == (2, 4000)
-    close(np.cov(drawn), ours.covariance + np.cov(dataset, aweights=weights, bias=True), 0.15)
-    close(gradix.jit(lambda k, x: k(x))(ours, points), ours(points))
+    assert_same(np.cov(drawn), ours.covariance + np.cov(dataset, aweights=weights, bias=True), 0.15)
+    assert_same(gradix.jit(lambda k, x: k(x))(ours, points), ours(points))
     check_grads(lambda x: gaussian_kde(x).logpdf(points), (dataset,), order=1)
 
 
@@ -326,9 +327,9 @@ def test_parameters_outside_of_their_domain_give_nan(name):
         )
         args = [v.ravel() for v in np.meshgrid(first, *PARAMETERS[name])]
         want = getattr(theirs, function)(*args)
-        close(getattr(ours, function)(*args), want)
+        assert_same(getattr(ours, function)(*args), want)
         if function in ("logpdf", "logpmf") or name == "gennorm":
-            close(gradix.jit(getattr(ours, function))(*args), want)
+            assert_same(gradix.jit(getattr(ours, function))(*args), want)
         if not hasattr(ours, "pmf") and name not in NOT_PLACED:
             for scale in (-1.0, 0.0, np.nan):
                 assert jnp.isnan(getattr(ours, function)(*[a[:30] for a in args], scale=scale)).all()

@@ -10,6 +10,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix.scipy.spatial.transform import Rotation, Slerp
 from gradix.test_util import check_grads
+from tests.same import assert_same
 
 RNG = np.random.default_rng(11)
 SEQUENCES = [
@@ -27,10 +28,6 @@ def _wide():
         yield
 
 
-def close(got, want, tolerance=1e-9):
-    np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=tolerance)
-
-
 def pair(*shape):
     q = RNG.normal(size=(*shape, 4))
     return Rotation.from_quat(q), Reference.from_quat(q)
@@ -39,26 +36,26 @@ def pair(*shape):
 @pytest.mark.parametrize("shape", [(), (1,), (7,)])
 def test_forms(shape):
     ours, theirs = pair(*shape)
-    close(ours.as_quat(), theirs.as_quat())
-    close(ours.as_quat(canonical=True, scalar_first=True), np.roll(theirs.as_quat(canonical=True), 1, -1))
-    close(ours.as_matrix(), theirs.as_matrix())
-    close(ours.as_rotvec(), theirs.as_rotvec())
-    close(ours.as_rotvec(degrees=True), theirs.as_rotvec(degrees=True))
-    close(ours.as_mrp(), theirs.as_mrp())
-    close(ours.magnitude(), theirs.magnitude())
-    close(ours.inv().as_matrix(), theirs.inv().as_matrix())
+    assert_same(ours.as_quat(), theirs.as_quat())
+    assert_same(ours.as_quat(canonical=True, scalar_first=True), np.roll(theirs.as_quat(canonical=True), 1, -1))
+    assert_same(ours.as_matrix(), theirs.as_matrix())
+    assert_same(ours.as_rotvec(), theirs.as_rotvec())
+    assert_same(ours.as_rotvec(degrees=True), theirs.as_rotvec(degrees=True))
+    assert_same(ours.as_mrp(), theirs.as_mrp())
+    assert_same(ours.magnitude(), theirs.magnitude())
+    assert_same(ours.inv().as_matrix(), theirs.inv().as_matrix())
     for back in (
         Rotation.from_matrix(theirs.as_matrix()),
         Rotation.from_rotvec(theirs.as_rotvec()),
         Rotation.from_mrp(theirs.as_mrp()),
         Rotation.from_rotvec(theirs.as_rotvec(degrees=True), degrees=True),
     ):
-        close(back.as_matrix(), theirs.as_matrix())
+        assert_same(back.as_matrix(), theirs.as_matrix())
     v = RNG.normal(size=(*shape, 3))
-    close(ours.apply(v), theirs.apply(v))
-    close(ours.apply(v[..., :], inverse=True), theirs.apply(v, inverse=True))
+    assert_same(ours.apply(v), theirs.apply(v))
+    assert_same(ours.apply(v[..., :], inverse=True), theirs.apply(v, inverse=True))
     other = pair()
-    close((ours * other[0]).as_matrix(), (theirs * other[1]).as_matrix())
+    assert_same((ours * other[0]).as_matrix(), (theirs * other[1]).as_matrix())
     assert ours.single == theirs.single
 
 
@@ -66,37 +63,37 @@ def test_euler_angles():
     for seq in SEQUENCES:
         angles = RNG.uniform(-3, 3, (4, len(seq)))
         ours, theirs = Rotation.from_euler(seq, angles), Reference.from_euler(seq, angles)
-        close(ours.as_matrix(), theirs.as_matrix())
+        assert_same(ours.as_matrix(), theirs.as_matrix())
         if len(seq) == 3:
-            close(ours.as_euler(seq), theirs.as_euler(seq))
-            close(ours.as_euler(seq, degrees=True), theirs.as_euler(seq, degrees=True))
+            assert_same(ours.as_euler(seq), theirs.as_euler(seq))
+            assert_same(ours.as_euler(seq, degrees=True), theirs.as_euler(seq, degrees=True))
             angles[:, 1] = [np.pi / 2, -np.pi / 2] * 2 if seq[0] != seq[2] else [0, np.pi] * 2
             locked = Rotation.from_euler(seq, angles)
-            close(Rotation.from_euler(seq, locked.as_euler(seq)).as_matrix(), locked.as_matrix(), 1e-6)
+            assert_same(Rotation.from_euler(seq, locked.as_euler(seq)).as_matrix(), locked.as_matrix(), 1e-6)
 
 
 def test_arrays_of_rotations():
     ours, theirs = pair(5)
     assert len(ours) == 5
-    close(ours[1].as_quat(), theirs[1].as_quat())
-    close(ours[1:4].as_quat(), theirs[1:4].as_quat())
-    close(Rotation.concatenate([ours[0], ours[1:]]).as_quat(), theirs.as_quat())
+    assert_same(ours[1].as_quat(), theirs[1].as_quat())
+    assert_same(ours[1:4].as_quat(), theirs[1:4].as_quat())
+    assert_same(Rotation.concatenate([ours[0], ours[1:]]).as_quat(), theirs.as_quat())
     weights = np.array([1.0, 2, 0, 4, 1])
-    close(ours.mean().as_matrix(), theirs.mean().as_matrix())
-    close(ours.mean(weights).as_matrix(), theirs.mean(weights).as_matrix())
-    close(Rotation.identity(3).as_matrix(), np.stack([np.eye(3)] * 3))
-    close(Rotation.identity().apply(np.ones((2, 3))), np.ones((2, 3)))
+    assert_same(ours.mean().as_matrix(), theirs.mean().as_matrix())
+    assert_same(ours.mean(weights).as_matrix(), theirs.mean(weights).as_matrix())
+    assert_same(Rotation.identity(3).as_matrix(), np.stack([np.eye(3)] * 3))
+    assert_same(Rotation.identity().apply(np.ones((2, 3))), np.ones((2, 3)))
     drawn = Rotation.random(gradix.random.key(0), 4000)
-    close(drawn.as_matrix().mean(0), np.zeros((3, 3)), 0.05)
-    close(Rotation.random(gradix.random.key(0)).magnitude().shape, ())
+    assert_same(drawn.as_matrix().mean(0), np.zeros((3, 3)), atol=0.05)
+    assert_same(Rotation.random(gradix.random.key(0)).magnitude().shape, ())
 
 
 def test_between_rotations():
     ours, theirs = pair(4)
     times = np.array([0.0, 1.0, 1.5, 4.0])
     at = np.array([0.0, 0.3, 1.0, 1.2, 3.9, 4.0])
-    close(Slerp.init(times, ours)(at).as_matrix(), ReferenceSlerp(times, theirs)(at).as_matrix())
-    close(Slerp.init(times, ours)(1.2).as_matrix(), ReferenceSlerp(times, theirs)(1.2).as_matrix())
+    assert_same(Slerp.init(times, ours)(at).as_matrix(), ReferenceSlerp(times, theirs)(at).as_matrix())
+    assert_same(Slerp.init(times, ours)(1.2).as_matrix(), ReferenceSlerp(times, theirs)(1.2).as_matrix())
 
 
 SMOOTH = {
@@ -115,7 +112,7 @@ def test_derivatives_and_mapping(name):
     v = np.array([[0.3, -0.2, 0.4], [0.1, 0.2, -0.3]])
     check_grads(f, (v[0],), order=2)
     check_grads(f, (np.full(3, 1e-9),), order=1)
-    close(gradix.jit(gradix.vmap(f))(v), np.stack([f(jnp.asarray(row)) for row in v]))
+    assert_same(gradix.jit(gradix.vmap(f))(v), np.stack([f(jnp.asarray(row)) for row in v]))
 
 
 def test_rotations_pass_through_transformations():
@@ -123,9 +120,9 @@ def test_rotations_pass_through_transformations():
     turned = gradix.jit(lambda r: r.inv())(ours)
     assert isinstance(turned, Rotation)
     mapped = gradix.vmap(lambda r, v: r.apply(v))(ours, np.ones((3, 3)))
-    close(mapped, ours.apply(np.ones((3, 3))))
+    assert_same(mapped, ours.apply(np.ones((3, 3))))
     single = gradix.vmap(lambda r: r)(ours)
-    close(single.quat, ours.quat)
+    assert_same(single.quat, ours.quat)
     assert gradix.tree.structure(ours) == gradix.tree.structure(ours[0])
 
 

@@ -7,6 +7,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix.experimental import io_callback
+from tests.same import assert_same
 
 x3 = np.arange(3, dtype=np.float32) + 1
 scalar = gradix.ShapeDtypeStruct((), "float32")
@@ -14,13 +15,6 @@ scalar = gradix.ShapeDtypeStruct((), "float32")
 
 def vector(n):
     return gradix.ShapeDtypeStruct((n,), "float32")
-
-
-def same(got, want):
-    got, want = gradix.tree_util.tree_leaves(got), gradix.tree_util.tree_leaves(want)
-    assert len(got) == len(want)
-    for g, w in zip(got, want):
-        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-6)
 
 
 class Log(list):
@@ -43,15 +37,15 @@ WRAPS = pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["eager",
 @pytest.mark.x32
 @WRAPS
 def test_values(wrap):
-    same(wrap(lambda x: gradix.pure_callback(np.sin, scalar, x))(1.0), np.sin(np.float32(1)))
+    assert_same(wrap(lambda x: gradix.pure_callback(np.sin, scalar, x))(1.0), np.sin(np.float32(1)))
     both = wrap(
         lambda x: gradix.pure_callback(
             lambda d, k: {"a": d["x"] * 2, "b": [k]}, {"a": vector(3), "b": [scalar]}, {"x": x}, k=2.0
         )
     )
-    same(both(x3), {"a": 2 * x3, "b": [2]})
+    assert_same(both(x3), {"a": 2 * x3, "b": [2]})
     assert wrap(lambda x: gradix.pure_callback(lambda x: None, None, x))(1.0) is None
-    same(wrap(lambda x: gradix.pure_callback(lambda x: 2.5, scalar, x))(1.0), 2.5)
+    assert_same(wrap(lambda x: gradix.pure_callback(lambda x: 2.5, scalar, x))(1.0), 2.5)
     got = wrap(lambda x: gradix.pure_callback(lambda x: np.float64(1.5), scalar, x))(1.0)
     assert got == 1.5 and got.dtype == np.float32
 
@@ -73,7 +67,7 @@ def test_a_buffer_the_callback_uses_again(wrap):
 
     f = wrap(lambda x: gradix.pure_callback(callback, vector(3), x))
     first, second = f(1.0), f(2.0)
-    same((first, second), (np.ones(3), np.full(3, 2)))
+    assert_same((first, second), (np.ones(3), np.full(3, 2)))
 
 
 SHAPES = {
@@ -98,7 +92,7 @@ def test_vmap_methods(method, wrap):
     f = wrap(
         gradix.vmap(lambda x, y: gradix.pure_callback(callback, scalar, x, y, vmap_method=method), in_axes=(0, None))
     )
-    same(f(x3, 2.0), x3 + 2)
+    assert_same(f(x3, 2.0), x3 + 2)
     assert seen == SHAPES[method]
 
 
@@ -106,7 +100,7 @@ def test_vmap_twice_and_of_nothing():
     f = lambda x, y: gradix.pure_callback(
         lambda x, y: np.asarray(x) * np.asarray(y), scalar, x, y, vmap_method="expand_dims"
     )
-    same(gradix.vmap(gradix.vmap(f, in_axes=(0, None)), in_axes=(None, 0))(x3, x3[:2]), np.outer(x3[:2], x3))
+    assert_same(gradix.vmap(gradix.vmap(f, in_axes=(0, None)), in_axes=(None, 0))(x3, x3[:2]), np.outer(x3[:2], x3))
     g = lambda x: gradix.pure_callback(np.sin, scalar, x, vmap_method="sequential")
     assert gradix.vmap(g)(x3[:0]).shape == (0,)
 
@@ -143,14 +137,14 @@ def test_called_only_where_the_program_goes_and_kept_if_unused(wrap):
     f(-1.0)
     gradix.effects_barrier()
     assert log == [("yes", 1)]
-    same(wrap(lambda x: io_callback(log("twice"), scalar, x) + io_callback(log("twice"), scalar, x))(1.0), 2)
+    assert_same(wrap(lambda x: io_callback(log("twice"), scalar, x) + io_callback(log("twice"), scalar, x))(1.0), 2)
     assert log[1:] == [("twice", 1)] * 2
 
 
 @WRAPS
 def test_vmap_calls_per_example(wrap):
     log = Log()
-    same(wrap(gradix.vmap(lambda x: io_callback(log("x"), scalar, x)))(x3), x3)
+    assert_same(wrap(gradix.vmap(lambda x: io_callback(log("x"), scalar, x)))(x3), x3)
     assert sorted(log) == [("x", 1), ("x", 2), ("x", 3)]
 
 

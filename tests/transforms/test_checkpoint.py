@@ -7,16 +7,10 @@ import gradix
 import gradix.numpy as jnp
 from gradix import checkpoint_policies as policies, lax
 from gradix.ad_checkpoint import checkpoint_name
+from tests.same import assert_same
 
 x3 = np.arange(3, dtype=np.float32) + 1
 W = np.eye(3, dtype=np.float32) * 2 + 0.1
-
-
-def same(got, want, rtol=1e-5):
-    got, want = gradix.tree_util.tree_leaves(got), gradix.tree_util.tree_leaves(want)
-    assert len(got) == len(want)
-    for g, w in zip(got, want):
-        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol, atol=1e-6)
 
 
 def chain(x):
@@ -78,23 +72,25 @@ POLICIES = {
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_same_values(policy, transform):
-    same(transform(gradix.checkpoint(layers, policy=policy))(x3), transform(layers)(x3))
+    assert_same(transform(gradix.checkpoint(layers, policy=policy))(x3), transform(layers)(x3))
 
 
 def test_trees_static_arguments_keywords_and_closures():
     ck = gradix.checkpoint
-    same(gradix.grad(ck(lambda x, n: x**n if n > 2 else x, static_argnums=1))(2.0, 3), 12)
-    same(gradix.grad(ck(lambda x, *, n: x**n if n > 2 else x, static_argnames="n"))(2.0, n=3), 12)
-    same(gradix.grad(lambda x: ck(lambda x, *, k: x * k["a"])(x, k={"a": 3.0}))(2.0), 3)
-    same(gradix.grad(lambda a, b: ck(lambda x: jnp.sin(x * a))(b), (0, 1))(3.0, 2.0), (2 * np.cos(6), 3 * np.cos(6)))
-    same(gradix.grad(lambda x: ck(lambda x, i: x[i] * 2)(x, 1))(x3), np.array([0, 2, 0]))
+    assert_same(gradix.grad(ck(lambda x, n: x**n if n > 2 else x, static_argnums=1))(2.0, 3), 12)
+    assert_same(gradix.grad(ck(lambda x, *, n: x**n if n > 2 else x, static_argnames="n"))(2.0, n=3), 12)
+    assert_same(gradix.grad(lambda x: ck(lambda x, *, k: x * k["a"])(x, k={"a": 3.0}))(2.0), 3)
+    assert_same(
+        gradix.grad(lambda a, b: ck(lambda x: jnp.sin(x * a))(b), (0, 1))(3.0, 2.0), (2 * np.cos(6), 3 * np.cos(6))
+    )
+    assert_same(gradix.grad(lambda x: ck(lambda x, i: x[i] * 2)(x, 1))(x3), np.array([0, 2, 0]))
     got = gradix.jacrev(ck(lambda x: (x * x, {"b": jnp.sin(x).sum(), "n": None})))(x3)
-    same(got, (np.diag(2 * x3), {"b": np.cos(x3)}))
-    same(
+    assert_same(got, (np.diag(2 * x3), {"b": np.cos(x3)}))
+    assert_same(
         gradix.grad(lambda c: lax.scan(ck(lambda c, x: (jnp.sin(c * x), None)), c, x3)[0])(2.0),
         gradix.grad(lambda c: lax.scan(lambda c, x: (jnp.sin(c * x), None), c, x3)[0])(2.0),
     )
-    same(gradix.grad(ck(ck(chain)))(1.0), gradix.grad(chain)(1.0))
+    assert_same(gradix.grad(ck(ck(chain)))(1.0), gradix.grad(chain)(1.0))
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from tests.same import assert_same
 
 x3 = np.arange(3, dtype=np.float32) + 1
 x33 = np.arange(9, dtype=np.float32).reshape(3, 3) + 0.5
@@ -14,13 +15,6 @@ weights = np.array([2, -1, 0.5], np.float32)
 
 def over(f, x, **options):
     return gradix.vmap(f, axis_name="i", **options)(x)
-
-
-def same(got, want, rtol=1e-5):
-    got, want = gradix.tree_util.tree_leaves(got), gradix.tree_util.tree_leaves(want)
-    assert len(got) == len(want)
-    for g, w in zip(got, want):
-        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol)
 
 
 def stacked(f):
@@ -64,10 +58,12 @@ LINEAR = {k: v for k, v in CASES.items() if k not in ("pmax", "pmin")}
 @pytest.mark.parametrize("name", CASES)
 def test_values(name):
     f, reference = CASES[name]
-    same(over(f, x33), stacked(reference)(x33))
-    same(gradix.jit(lambda x: over(f, x))(x33), stacked(reference)(x33))
-    same(over(gradix.jit(f), x33), stacked(reference)(x33))
-    same(over(lambda x: f(jnp.asarray(x33[0])), x33), stacked(reference)(np.stack([x33[0]] * 3)))  # the same for all
+    assert_same(over(f, x33), stacked(reference)(x33))
+    assert_same(gradix.jit(lambda x: over(f, x))(x33), stacked(reference)(x33))
+    assert_same(over(gradix.jit(f), x33), stacked(reference)(x33))
+    assert_same(
+        over(lambda x: f(jnp.asarray(x33[0])), x33), stacked(reference)(np.stack([x33[0]] * 3))
+    )  # the same for all
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -77,9 +73,9 @@ def test_another_mapped_axis(name):
     want = np.stack([stacked(reference)(big[..., k]) for k in range(2)])
     inner = gradix.vmap(lambda x: over(f, x), in_axes=2)(big)
     outer = over(gradix.vmap(f, in_axes=1, out_axes=0), big, out_axes=1)
-    same(inner, want)
-    same(outer, want)
-    same(over(gradix.vmap(f, in_axes=1, out_axes=0, axis_name="k"), big, out_axes=1), want)
+    assert_same(inner, want)
+    assert_same(outer, want)
+    assert_same(over(gradix.vmap(f, in_axes=1, out_axes=0, axis_name="k"), big, out_axes=1), want)
 
 
 def numeric_pull(reference, x, ct):
@@ -97,11 +93,11 @@ def test_derivatives_of_all_members(name):
     f, reference = CASES[name]
     y = stacked(reference)(x33)
     ct = np.arange(y.size, dtype=np.float32).reshape(y.shape) - 3
-    same(gradix.jvp(lambda x: over(f, x), (x33,), (2 * x33,)), (y, 2 * y))
+    assert_same(gradix.jvp(lambda x: over(f, x), (x33,), (2 * x33,)), (y, 2 * y))
     want = numeric_pull(reference, x33, ct)
-    same(gradix.vjp(lambda x: over(f, x), x33)[1](ct)[0], want)
-    same(gradix.jit(gradix.grad(lambda x: (over(f, x) * ct).sum()))(x33), want)
-    same(gradix.grad(lambda x: (over(gradix.jit(f), x) * ct).sum())(x33), want)
+    assert_same(gradix.vjp(lambda x: over(f, x), x33)[1](ct)[0], want)
+    assert_same(gradix.jit(gradix.grad(lambda x: (over(f, x) * ct).sum()))(x33), want)
+    assert_same(gradix.grad(lambda x: (over(gradix.jit(f), x) * ct).sum())(x33), want)
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -110,15 +106,15 @@ def test_derivatives_of_each_member(name):
     f, reference = CASES[name]
     y = stacked(reference)(x33)
     want = numeric_pull(reference, x33, 2 * y)
-    same(over(gradix.grad(lambda x: (f(x) ** 2).sum()), x33), want)
-    same(over(gradix.grad(gradix.jit(lambda x: (f(x) ** 2).sum())), x33), want)
-    same(over(lambda x: gradix.jvp(f, (x,), (2 * x,))[1], x33), 2 * y)
+    assert_same(over(gradix.grad(lambda x: (f(x) ** 2).sum()), x33), want)
+    assert_same(over(gradix.grad(gradix.jit(lambda x: (f(x) ** 2).sum())), x33), want)
+    assert_same(over(lambda x: gradix.jvp(f, (x,), (2 * x,))[1], x33), 2 * y)
 
 
 def test_derivatives_of_extremes_go_to_who_attains_them():
-    same(gradix.grad(lambda x: over(lambda v: lax.pmax(v, "i"), x)[0])(x3), np.array([0, 0, 1]))
-    same(gradix.grad(lambda x: over(lambda v: lax.pmin(v, "i"), x)[0])(x3), np.array([1, 0, 0]))
-    same(gradix.jvp(lambda x: over(lambda v: lax.pmax(v, "i"), x), (x3,), (x3 * 2,))[1], np.full(3, 6))
+    assert_same(gradix.grad(lambda x: over(lambda v: lax.pmax(v, "i"), x)[0])(x3), np.array([0, 0, 1]))
+    assert_same(gradix.grad(lambda x: over(lambda v: lax.pmin(v, "i"), x)[0])(x3), np.array([1, 0, 0]))
+    assert_same(gradix.jvp(lambda x: over(lambda v: lax.pmax(v, "i"), x), (x3,), (x3 * 2,))[1], np.full(3, 6))
 
 
 # -- groups, numbers, trees, dtypes ------------------------------------------------------------------------------------
@@ -128,9 +124,11 @@ def test_groups():
     x, groups = np.arange(4, dtype=np.float32), [[0, 2], [3, 1]]
     of = {i: g for g in groups for i in g}
     for f, r in ((lax.psum, np.sum), (lax.pmax, np.max), (lax.pmin, np.min), (lax.pmean, np.mean)):
-        same(over(lambda v: f(v, "i", axis_index_groups=groups), x), np.array([r(x[of[i]]) for i in range(4)]))
-    same(over(lambda v: lax.all_gather(v, "i", axis_index_groups=groups), x), np.stack([x[of[i]] for i in range(4)]))
-    same(
+        assert_same(over(lambda v: f(v, "i", axis_index_groups=groups), x), np.array([r(x[of[i]]) for i in range(4)]))
+    assert_same(
+        over(lambda v: lax.all_gather(v, "i", axis_index_groups=groups), x), np.stack([x[of[i]] for i in range(4)])
+    )
+    assert_same(
         gradix.grad(lambda x: (over(lambda v: lax.psum(v, "i", axis_index_groups=groups), x) * x).sum())(x),
         2 * np.array([x[of[i]].sum() for i in range(4)]),
     )
@@ -139,7 +137,7 @@ def test_groups():
 @pytest.mark.x32
 def test_numbers_trees_and_dtypes():
     got = over(lambda x: lax.psum({"a": x, "n": 2, "f": 1.5, "none": None}, "i"), x3)
-    same(got, {"a": np.full(3, 6), "n": np.full(3, 6), "f": np.full(3, 4.5), "none": None})
+    assert_same(got, {"a": np.full(3, 6), "n": np.full(3, 6), "f": np.full(3, 4.5), "none": None})
     assert got["n"].dtype == np.int32 and over(lambda x: lax.psum(x > 1, "i"), x3).dtype == np.int32
     assert over(lambda x: lax.pmean(x, "i"), np.arange(4)).dtype == np.float32
     assert over(lambda x: lax.pmean(x, "i"), x3.astype(np.float16)).dtype == np.float16
@@ -152,13 +150,13 @@ def test_numbers_trees_and_dtypes():
 def test_several_axes():
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     both = lambda f: gradix.vmap(gradix.vmap(f, axis_name="j"), axis_name="i")(x)
-    same(both(lambda v: lax.psum(v, ("i", "j"))), np.full((2, 3), 15))
-    same(both(lambda v: lax.psum(lax.psum(v, "i"), "j")), np.full((2, 3), 15))
-    same(both(lambda v: lax.psum(v, "i")), np.broadcast_to(x.sum(0), (2, 3)))
-    same(both(lambda v: lax.pmax(v, ("j", "i"))), np.full((2, 3), 5))
-    same(both(lambda v: lax.axis_index(("i", "j"))), x)
-    same(both(lambda v: lax.axis_index("j") - lax.axis_index("i")), np.arange(3)[None] - np.arange(2)[:, None])
-    same(
+    assert_same(both(lambda v: lax.psum(v, ("i", "j"))), np.full((2, 3), 15))
+    assert_same(both(lambda v: lax.psum(lax.psum(v, "i"), "j")), np.full((2, 3), 15))
+    assert_same(both(lambda v: lax.psum(v, "i")), np.broadcast_to(x.sum(0), (2, 3)))
+    assert_same(both(lambda v: lax.pmax(v, ("j", "i"))), np.full((2, 3), 5))
+    assert_same(both(lambda v: lax.axis_index(("i", "j"))), x)
+    assert_same(both(lambda v: lax.axis_index("j") - lax.axis_index("i")), np.arange(3)[None] - np.arange(2)[:, None])
+    assert_same(
         gradix.grad(
             lambda x: (
                 gradix.vmap(gradix.vmap(lambda v: lax.psum(v, ("i", "j")), axis_name="j"), axis_name="i")(x) * x
@@ -194,10 +192,12 @@ def test_joint_axes(name):
     mapped = gradix.vmap(gradix.vmap(f, axis_name="j"), axis_name="i")
     run = lambda x: mapped(x.reshape(2, 3, 6))
     want = stacked(reference)(x)
-    same(run(x), want.reshape(2, 3, *want.shape[1:]))
-    same(gradix.jit(run)(x), want.reshape(2, 3, *want.shape[1:]))
+    assert_same(run(x), want.reshape(2, 3, *want.shape[1:]))
+    assert_same(gradix.jit(run)(x), want.reshape(2, 3, *want.shape[1:]))
     ct = np.cos(np.arange(want.size, dtype=np.float32)).reshape(want.shape)
-    same(gradix.vjp(run, jnp.asarray(x))[1](ct.reshape(2, 3, *want.shape[1:]))[0], numeric_pull(reference, x, ct), 1e-3)
+    assert_same(
+        gradix.vjp(run, jnp.asarray(x))[1](ct.reshape(2, 3, *want.shape[1:]))[0], numeric_pull(reference, x, ct), 1e-3
+    )
 
 
 GROUPS = [[0, 2], [3, 1]]
@@ -227,28 +227,30 @@ def test_exchange_in_groups(name):
     f, reference = GROUPED[name]
     x = np.arange(16, dtype=np.float32).reshape(4, 4) + 0.5
     want = stacked(reference)(x)
-    same(over(f, x), want)
+    assert_same(over(f, x), want)
     ct = np.cos(np.arange(want.size, dtype=np.float32)).reshape(want.shape)
-    same(gradix.vjp(lambda x: over(f, x), jnp.asarray(x))[1](ct)[0], numeric_pull(reference, x, ct), 1e-3)
+    assert_same(gradix.vjp(lambda x: over(f, x), jnp.asarray(x))[1](ct)[0], numeric_pull(reference, x, ct), 1e-3)
 
 
 def test_named_and_positional_axes_together():
-    same(over(lambda x: lax.psum(x, ("i", 0)), x33), np.full(3, x33.sum()))
-    same(over(lambda x: lax.pmax(x, (-1, "i")), x33), np.full(3, x33.max()))
+    assert_same(over(lambda x: lax.psum(x, ("i", 0)), x33), np.full(3, x33.sum()))
+    assert_same(over(lambda x: lax.pmax(x, (-1, "i")), x33), np.full(3, x33.max()))
 
 
 # -- inside other functions --------------------------------------------------------------------------------------------
 
 
 def test_control_flow():
-    same(
+    assert_same(
         over(lambda x: lax.scan(lambda c, t: (c + lax.psum(x * t, "i"), c), 0.0, jnp.arange(3.0))[0], x3),
         np.full(3, 18),
     )
-    same(over(lambda x: lax.cond(x > 1, lambda v: v * 0 + lax.psum(v, "i"), lambda v: v, x), x3), np.array([1, 6, 6]))
-    same(over(lambda x: lax.cond(True, lambda v: lax.psum(v, "i"), lambda v: v, x), x3), np.full(3, 6))
-    same(over(lambda x: lax.while_loop(lambda c: lax.psum(c, "i") < 100.0, lambda c: c * 2, x), x3), 32 * x3)
-    same(
+    assert_same(
+        over(lambda x: lax.cond(x > 1, lambda v: v * 0 + lax.psum(v, "i"), lambda v: v, x), x3), np.array([1, 6, 6])
+    )
+    assert_same(over(lambda x: lax.cond(True, lambda v: lax.psum(v, "i"), lambda v: v, x), x3), np.full(3, 6))
+    assert_same(over(lambda x: lax.while_loop(lambda c: lax.psum(c, "i") < 100.0, lambda c: c * 2, x), x3), 32 * x3)
+    assert_same(
         over(lambda x: lax.fori_loop(0, 3, lambda i, c: c + lax.axis_index("i") + lax.psum(c, "i"), x), x3),
         np.array([145, 149, 153]),
     )
@@ -270,7 +272,7 @@ def test_custom_rules():
         return lax.psum(x, "i")
 
     f.defvjp(lambda x: (lax.psum(x, "i"), None), lambda _, ct: (ct * lax.axis_index("i"),))
-    same(gradix.grad(lambda x: over(f, x).sum())(x3), np.arange(3))
+    assert_same(gradix.grad(lambda x: over(f, x).sum())(x3), np.arange(3))
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

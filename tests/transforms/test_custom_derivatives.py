@@ -11,15 +11,9 @@ import gradix.numpy as jnp
 from gradix import lax
 from gradix.dtypes import float0
 from gradix.errors import UnexpectedTracerError
+from tests.same import assert_same
 
 x3 = np.arange(3, dtype=np.float32) + 1
-
-
-def same(got, want, rtol=1e-6):
-    got, want = gradix.tree_util.tree_leaves(got), gradix.tree_util.tree_leaves(want)
-    assert len(got) == len(want)
-    for g, w in zip(got, want):
-        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol)
 
 
 @gradix.custom_jvp
@@ -45,44 +39,44 @@ g.defvjp(lambda x, y: (jnp.sin(x) * y, (x, y)), lambda res, ct: (ct * 10 * res[1
 
 
 def test_custom_jvp_is_used_everywhere():
-    same(f(1.0, 2.0), 2 * np.sin(1))
-    same(gradix.jvp(f, (1.0, 2.0), (1.0, 1.0))[1], 110)
-    same(gradix.grad(f, (0, 1))(3.0, 2.0), (10, 300))
-    same(gradix.jit(gradix.grad(f))(1.0, 2.0), 10)
-    same(gradix.grad(gradix.jit(f), 1)(3.0, 2.0), 300)
-    same(gradix.vmap(gradix.grad(f, (0, 1)), in_axes=(0, None))(x3, 2.0), (np.full(3, 10), 100 * x3))
-    same(
+    assert_same(f(1.0, 2.0), 2 * np.sin(1))
+    assert_same(gradix.jvp(f, (1.0, 2.0), (1.0, 1.0))[1], 110)
+    assert_same(gradix.grad(f, (0, 1))(3.0, 2.0), (10, 300))
+    assert_same(gradix.jit(gradix.grad(f))(1.0, 2.0), 10)
+    assert_same(gradix.grad(gradix.jit(f), 1)(3.0, 2.0), 300)
+    assert_same(gradix.vmap(gradix.grad(f, (0, 1)), in_axes=(0, None))(x3, 2.0), (np.full(3, 10), 100 * x3))
+    assert_same(
         gradix.grad(lambda x, y: gradix.vmap(f, in_axes=(0, None))(x, y).sum(), (0, 1))(x3, 2.0), (np.full(3, 10), 600)
     )
-    same(gradix.linearize(f, 1.0, 2.0)[1](1.0, 0.0), 10)
-    same(gradix.grad(gradix.checkpoint(f))(1.0, 2.0), 10)
-    same(gradix.grad(lambda x: f(y=2.0, x=x))(1.0), 10)
-    same(gradix.grad(gradix.grad(f, 1), 0)(3.0, 2.0), 100)
-    same(gradix.hessian(f, (0, 1))(3.0, 2.0), ((0, 0), (100, 0)))
+    assert_same(gradix.linearize(f, 1.0, 2.0)[1](1.0, 0.0), 10)
+    assert_same(gradix.grad(gradix.checkpoint(f))(1.0, 2.0), 10)
+    assert_same(gradix.grad(lambda x: f(y=2.0, x=x))(1.0), 10)
+    assert_same(gradix.grad(gradix.grad(f, 1), 0)(3.0, 2.0), 100)
+    assert_same(gradix.hessian(f, (0, 1))(3.0, 2.0), ((0, 0), (100, 0)))
 
 
 @pytest.mark.parametrize("wrap", [lambda h: h, gradix.jit], ids=["eager", "jit"])
 def test_custom_jvp_inside_control_flow(wrap):
-    same(wrap(gradix.grad(lambda x: lax.scan(lambda c, t: (f(c, t), c), x, x3)[0]))(1.0), 1000)
-    same(wrap(gradix.grad(lambda x: lax.cond(x > 0, lambda x: f(x, 2.0), lambda x: x, x)))(1.0), 10)
+    assert_same(wrap(gradix.grad(lambda x: lax.scan(lambda c, t: (f(c, t), c), x, x3)[0]))(1.0), 1000)
+    assert_same(wrap(gradix.grad(lambda x: lax.cond(x > 0, lambda x: f(x, 2.0), lambda x: x, x)))(1.0), 10)
 
 
 def test_custom_jvp_of_trees_integers_and_none():
     h = gradix.custom_jvp(lambda p, n: ({"o": p["a"] * n, "n": n}, None))
     h.defjvp(lambda p, t: (h(*p), ({"o": t[0]["a"] * 9, "n": t[1]}, None)))
-    same(gradix.grad(lambda p: h(p, 3)[0]["o"])({"a": 1.0}), 9)
+    assert_same(gradix.grad(lambda p: h(p, 3)[0]["o"])({"a": 1.0}), 9)
     seen = []
     k = gradix.custom_jvp(lambda x, n: x * n)
     k.defjvp(lambda p, t: seen.append(t[1].dtype) or (k(*p), t[0]))
-    same((gradix.grad(k)(1.0, 2), gradix.jit(gradix.grad(k))(1.0, 2)), (1, 1))
+    assert_same((gradix.grad(k)(1.0, 2), gradix.jit(gradix.grad(k))(1.0, 2)), (1, 1))
     assert seen == [float0, float0]
 
 
 def test_defjvps():
     h = gradix.custom_jvp(lambda x, y, z: x * y * z)
     h.defjvps(lambda t, out, x, y, z: t * 1000, None, lambda t, out, x, y, z: t * out)
-    same(gradix.grad(h, (0, 1, 2))(2.0, 3.0, 4.0), (1000, 0, 24))
-    same(
+    assert_same(gradix.grad(h, (0, 1, 2))(2.0, 3.0, 4.0), (1000, 0, 24))
+    assert_same(
         gradix.jit(gradix.vmap(gradix.grad(h, (0, 2)), in_axes=(0, None, None)))(x3, 1.0, 2.0),
         (np.full(3, 1000), 2 * x3),
     )
@@ -94,12 +88,12 @@ def test_nondiff_arguments_may_be_functions_and_traced_values():
         return n(x) if callable(n) else n * x
 
     apply.defjvp(lambda n, p, t: (apply(n, *p), 7 * t[0] if callable(n) else 7 * n * t[0]))
-    same(gradix.jit(gradix.vmap(gradix.grad(lambda x: apply(jnp.sin, x))))(x3), np.full(3, 7))
+    assert_same(gradix.jit(gradix.vmap(gradix.grad(lambda x: apply(jnp.sin, x))))(x3), np.full(3, 7))
     each = lambda n, x: gradix.grad(lambda x: apply(n, x))(x)
-    same(gradix.jit(each)(2.0, 3.0), 14)
-    same(gradix.vmap(each)(x3, x3), 7 * x3)
+    assert_same(gradix.jit(each)(2.0, 3.0), 14)
+    assert_same(gradix.vmap(each)(x3, x3), 7 * x3)
     total = lambda y: gradix.vmap(lambda n, x: apply(n, x * y))(x3, x3).sum()
-    same(
+    assert_same(
         (gradix.grad(total)(2.0), gradix.jit(gradix.grad(total))(2.0), gradix.grad(gradix.jit(total))(2.0)),
         (98, 98, 98),
     )
@@ -111,19 +105,19 @@ def test_nondiff_arguments_may_be_functions_and_traced_values():
 
 
 def test_custom_vjp_is_used_everywhere():
-    same(g(1.0, 2.0), 2 * np.sin(1))
-    same(gradix.grad(g, (0, 1))(1.0, 2.0), (20, 100))
-    same(gradix.vjp(g, 1.0, 2.0)[1](3.0), (60, 300))
-    same(gradix.jacrev(g)(1.0, 2.0), 20)
-    same(gradix.jit(gradix.grad(g, (0, 1)))(1.0, 2.0), (20, 100))
-    same(gradix.grad(gradix.jit(g))(1.0, 2.0), 20)
-    same(gradix.vmap(gradix.grad(g, (0, 1)), in_axes=(0, None))(x3, 2.0), (np.full(3, 20), np.full(3, 100)))
-    same(
+    assert_same(g(1.0, 2.0), 2 * np.sin(1))
+    assert_same(gradix.grad(g, (0, 1))(1.0, 2.0), (20, 100))
+    assert_same(gradix.vjp(g, 1.0, 2.0)[1](3.0), (60, 300))
+    assert_same(gradix.jacrev(g)(1.0, 2.0), 20)
+    assert_same(gradix.jit(gradix.grad(g, (0, 1)))(1.0, 2.0), (20, 100))
+    assert_same(gradix.grad(gradix.jit(g))(1.0, 2.0), 20)
+    assert_same(gradix.vmap(gradix.grad(g, (0, 1)), in_axes=(0, None))(x3, 2.0), (np.full(3, 20), np.full(3, 100)))
+    assert_same(
         gradix.grad(lambda x, y: gradix.vmap(g, in_axes=(0, None))(x, y).sum(), (0, 1))(x3, 2.0), (np.full(3, 20), 300)
     )
-    same(gradix.grad(gradix.grad(g), 1)(1.0, 2.0), 10)
-    same(gradix.grad(gradix.grad(gradix.jit(g)), 1)(1.0, 2.0), 10)
-    same(gradix.jacfwd(gradix.grad(g), 1)(1.0, 2.0), 10)
+    assert_same(gradix.grad(gradix.grad(g), 1)(1.0, 2.0), 10)
+    assert_same(gradix.grad(gradix.grad(gradix.jit(g)), 1)(1.0, 2.0), 10)
+    assert_same(gradix.jacfwd(gradix.grad(g), 1)(1.0, 2.0), 10)
 
 
 @pytest.mark.parametrize("wrap", [lambda h: h, gradix.jit], ids=["eager", "jit"])
@@ -148,23 +142,23 @@ def test_two_mapped_axes():
     w = np.arange(9, dtype=np.float32).reshape(3, 3)
     want = (10 * w @ x3, 100 * w.sum(0))
     grad = gradix.grad(lambda x, y: (rows(x, y) * w).sum(), (0, 1))
-    same((grad(x3, x3), gradix.jit(grad)(x3, x3)), (want, want))
+    assert_same((grad(x3, x3), gradix.jit(grad)(x3, x3)), (want, want))
 
 
 @pytest.mark.parametrize("zero", [None, np.zeros((), float0)], ids=["None", "float0"])
 def test_integer_arguments(zero):
     h = gradix.custom_vjp(lambda x, n: x * n)
     h.defvjp(lambda x, n: (x * n, n), lambda n, ct: (ct * n, zero))
-    same((gradix.grad(h)(1.0, 2), gradix.jit(gradix.grad(h))(1.0, 2)), (2, 2))
+    assert_same((gradix.grad(h)(1.0, 2), gradix.jit(gradix.grad(h))(1.0, 2)), (2, 2))
     ns = np.arange(3)
     total = lambda x: gradix.vmap(h)(x, ns).sum()
-    same((gradix.grad(total)(x3), gradix.grad(gradix.jit(total))(x3)), (ns, ns))
+    assert_same((gradix.grad(total)(x3), gradix.grad(gradix.jit(total))(x3)), (ns, ns))
 
 
 def test_none_stands_for_zeros_anywhere():
     h = gradix.custom_vjp(lambda p, y: p["a"] * y + p["b"][0])
     h.defvjp(lambda p, y: (h(p, y), y), lambda y, ct: ({"a": ct * y, "b": None, "none": None}, None))
-    same(gradix.grad(h, (0, 1))({"a": 1.0, "b": (2.0, x3), "none": None}, 3.0), ({"a": 3, "b": (0, x3 * 0)}, 0))
+    assert_same(gradix.grad(h, (0, 1))({"a": 1.0, "b": (2.0, x3), "none": None}, 3.0), ({"a": 3, "b": (0, x3 * 0)}, 0))
 
 
 def test_integer_results_have_float0_cotangents():
@@ -181,7 +175,7 @@ class Tag:
 def test_residuals_may_be_anything():
     h = gradix.custom_vjp(lambda x: x * 2)
     h.defvjp(lambda x: (x * 2, (Tag(), "abc", x, None)), lambda res, ct: (ct * res[0].factor * len(res[1]),))
-    same(
+    assert_same(
         (gradix.grad(h)(1.0), gradix.jit(gradix.grad(h))(1.0), gradix.grad(lambda x: gradix.vmap(h)(x).sum())(x3)),
         (12, 12, np.full(3, 12)),
     )
@@ -190,7 +184,7 @@ def test_residuals_may_be_anything():
 def test_nondiff_arguments():
     h = gradix.custom_vjp(lambda x, k, y: k(x) * y, nondiff_argnums=(1,))
     h.defvjp(lambda x, k, y: (k(x) * y, (x, y)), lambda k, res, ct: (ct * 7 * res[0], ct * 3))
-    same(gradix.grad(lambda x, y: h(x, jnp.sin, y), (0, 1))(2.0, 3.0), (14, 3))
+    assert_same(gradix.grad(lambda x, y: h(x, jnp.sin, y), (0, 1))(2.0, 3.0), (14, 3))
 
 
 def test_rules_run_only_in_reverse_mode():
@@ -221,7 +215,7 @@ def test_defaults_and_methods():
 
 def test_custom_gradient():
     h = gradix.custom_gradient(lambda x: (x**2, lambda ct: (4 * ct * x,)))
-    same((h(3.0), gradix.grad(h)(3.0), gradix.jit(gradix.vmap(gradix.grad(h)))(x3)), (9, 12, 4 * x3))
+    assert_same((h(3.0), gradix.grad(h)(3.0), gradix.jit(gradix.vmap(gradix.grad(h)))(x3)), (9, 12, 4 * x3))
     assert gradix.grad(gradix.custom_gradient(lambda x, y: (x * y, lambda ct: (ct, 2 * ct))), (0, 1))(3.0, 4.0) == (
         1,
         2,
@@ -245,7 +239,7 @@ def closing(kind, a, x):
 @pytest.mark.parametrize("kind", ["jvp", "vjp"])
 def test_closures(kind):
     h = functools.partial(closing, kind)
-    same(
+    assert_same(
         (gradix.grad(h, 1)(3.0, 2.0), gradix.jit(gradix.grad(h, 1))(3.0, 2.0), gradix.vmap(gradix.grad(h, 1))(x3, x3)),
         (15, 15, 5 * x3),
     )

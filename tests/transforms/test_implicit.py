@@ -6,18 +6,12 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from tests.same import assert_same
 
 x3 = np.arange(3, dtype=np.float32) + 1
 A = np.array([[3.0, 1.0], [0.5, 2.0]], np.float32)
 b = np.array([1.0, 2.0], np.float32)
 A_inv = np.linalg.inv(A)
-
-
-def same(got, want, rtol=2e-5):
-    got, want = gradix.tree_util.tree_leaves(got), gradix.tree_util.tree_leaves(want)
-    assert len(got) == len(want)
-    for g, w in zip(got, want):
-        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol, atol=1e-6)
 
 
 def inverse(m):
@@ -49,21 +43,23 @@ def sqrt_by_closure(a):
 @pytest.mark.x32
 @pytest.mark.parametrize("root", [sqrt, sqrt_by_closure])
 def test_custom_root(root):
-    same(root(4.0), 2)
-    same(gradix.grad(root)(4.0), 0.25)
-    same(gradix.jvp(root, (4.0,), (2.0,)), (2, 0.5))
-    same(gradix.linearize(root, 4.0)[1](2.0), 0.5)
-    same(gradix.jit(gradix.grad(root))(4.0), 0.25)
-    same(gradix.grad(gradix.jit(root))(4.0), 0.25)
-    same(gradix.vmap(gradix.grad(root))(x3), 0.5 / np.sqrt(x3))
-    same(gradix.grad(lambda x: gradix.vmap(root)(x).sum())(x3), 0.5 / np.sqrt(x3))
-    same(gradix.grad(lambda x: lax.scan(lambda c, _: (root(c), c), x, None, length=2)[0])(16.0), 0.25 * 16**-0.75)
+    assert_same(root(4.0), 2)
+    assert_same(gradix.grad(root)(4.0), 0.25)
+    assert_same(gradix.jvp(root, (4.0,), (2.0,)), (2, 0.5))
+    assert_same(gradix.linearize(root, 4.0)[1](2.0), 0.5)
+    assert_same(gradix.jit(gradix.grad(root))(4.0), 0.25)
+    assert_same(gradix.grad(gradix.jit(root))(4.0), 0.25)
+    assert_same(gradix.vmap(gradix.grad(root))(x3), 0.5 / np.sqrt(x3))
+    assert_same(gradix.grad(lambda x: gradix.vmap(root)(x).sum())(x3), 0.5 / np.sqrt(x3))
+    assert_same(
+        gradix.grad(lambda x: lax.scan(lambda c, _: (root(c), c), x, None, length=2)[0])(16.0), 0.25 * 16**-0.75
+    )
 
 
 def test_custom_root_to_second_order():
-    same(gradix.grad(gradix.grad(sqrt))(4.0), -1 / 32)
-    same(gradix.jit(gradix.hessian(sqrt))(4.0), -1 / 32)
-    same(gradix.grad(gradix.grad(gradix.jit(sqrt)))(4.0), -1 / 32)
+    assert_same(gradix.grad(gradix.grad(sqrt))(4.0), -1 / 32)
+    assert_same(gradix.jit(gradix.hessian(sqrt))(4.0), -1 / 32)
+    assert_same(gradix.grad(gradix.grad(gradix.jit(sqrt)))(4.0), -1 / 32)
 
 
 @pytest.mark.x32
@@ -76,10 +72,10 @@ def test_custom_root_of_vectors():
             lambda g, y: inverse(gradix.jacobian(g)(y)) @ y,
         )
 
-    same(solve(A, b), A_inv @ b)
-    same(gradix.jacrev(solve, 1)(A, b), A_inv)
-    same(gradix.jacfwd(solve, 1)(A, b), A_inv)
-    same(gradix.jacrev(solve)(A, b), -np.einsum("ij,k->ijk", A_inv, A_inv @ b))
+    assert_same(solve(A, b), A_inv @ b)
+    assert_same(gradix.jacrev(solve, 1)(A, b), A_inv)
+    assert_same(gradix.jacfwd(solve, 1)(A, b), A_inv)
+    assert_same(gradix.jacrev(solve)(A, b), -np.einsum("ij,k->ijk", A_inv, A_inv @ b))
 
 
 def test_custom_root_of_trees_with_aux():
@@ -93,9 +89,9 @@ def test_custom_root_of_trees_with_aux():
         )
 
     (r, aux) = root(4.0)
-    same((r, aux), ({"r": 2}, {"steps": 8}))
-    same(gradix.grad(lambda a: root(a)[0]["r"])(4.0), 0.25)
-    same(gradix.jit(root)(4.0), ({"r": 2}, {"steps": 8}))
+    assert_same((r, aux), ({"r": 2}, {"steps": 8}))
+    assert_same(gradix.grad(lambda a: root(a)[0]["r"])(4.0), 0.25)
+    assert_same(gradix.jit(root)(4.0), ({"r": 2}, {"steps": 8}))
 
 
 # -- custom_linear_solve -----------------------------------------------------------------------------------------------
@@ -111,27 +107,27 @@ def solve(A, b):
 
 @pytest.mark.x32
 def test_custom_linear_solve_of_numbers():
-    same(divide(2.0, 6.0), 3)
-    same(gradix.grad(divide, (0, 1))(2.0, 6.0), (-1.5, 0.5))
-    same(gradix.hessian(divide, (0, 1))(2.0, 6.0), ((1.5, -0.25), (-0.25, 0)))
-    same(gradix.jvp(divide, (2.0, 6.0), (1.0, 1.0)), (3, -1))
-    same(gradix.jit(gradix.grad(divide))(2.0, 6.0), -1.5)
-    same(gradix.grad(gradix.jit(divide))(2.0, 6.0), -1.5)
-    same(gradix.vmap(gradix.grad(divide), in_axes=(0, None))(x3, 6.0), -6 / x3**2)
+    assert_same(divide(2.0, 6.0), 3)
+    assert_same(gradix.grad(divide, (0, 1))(2.0, 6.0), (-1.5, 0.5))
+    assert_same(gradix.hessian(divide, (0, 1))(2.0, 6.0), ((1.5, -0.25), (-0.25, 0)))
+    assert_same(gradix.jvp(divide, (2.0, 6.0), (1.0, 1.0)), (3, -1))
+    assert_same(gradix.jit(gradix.grad(divide))(2.0, 6.0), -1.5)
+    assert_same(gradix.grad(gradix.jit(divide))(2.0, 6.0), -1.5)
+    assert_same(gradix.vmap(gradix.grad(divide), in_axes=(0, None))(x3, 6.0), -6 / x3**2)
 
 
 def test_custom_linear_solve_of_matrices():
     x = A_inv @ b
-    same(solve(A, b), x)
-    same(gradix.jacrev(solve, 1)(A, b), A_inv)
-    same(gradix.jacfwd(solve, 1)(A, b), A_inv)
-    same(
+    assert_same(solve(A, b), x)
+    assert_same(gradix.jacrev(solve, 1)(A, b), A_inv)
+    assert_same(gradix.jacfwd(solve, 1)(A, b), A_inv)
+    assert_same(
         gradix.grad(lambda A, b: (solve(A, b) ** 2).sum(), (0, 1))(A, b),
         (-np.outer(A_inv.T @ (2 * x), x), A_inv.T @ (2 * x)),
     )
-    same(gradix.vmap(solve, in_axes=(None, 1), out_axes=1)(A, np.eye(2, dtype=np.float32)), A_inv)
-    same(gradix.vmap(solve, in_axes=(0, None))(np.stack([A, 2 * A]), b), np.stack([x, x / 2]))
-    same(gradix.jit(gradix.jacrev(gradix.jacrev(lambda b: (solve(A, b) ** 2).sum())))(b), 2 * A_inv.T @ A_inv)
+    assert_same(gradix.vmap(solve, in_axes=(None, 1), out_axes=1)(A, np.eye(2, dtype=np.float32)), A_inv)
+    assert_same(gradix.vmap(solve, in_axes=(0, None))(np.stack([A, 2 * A]), b), np.stack([x, x / 2]))
+    assert_same(gradix.jit(gradix.jacrev(gradix.jacrev(lambda b: (solve(A, b) ** 2).sum())))(b), 2 * A_inv.T @ A_inv)
 
 
 def test_custom_linear_solve_with_aux():
@@ -140,9 +136,9 @@ def test_custom_linear_solve_with_aux():
             lambda x: a * x, b, lambda mv, b: (b / mv(1.0), {"n": jnp.asarray(3)}), symmetric=True, has_aux=True
         )
 
-    same(f(2.0, 6.0), (3, {"n": 3}))
-    same(gradix.grad(lambda a: f(a, 6.0)[0])(2.0), -1.5)
-    same(gradix.jit(f)(2.0, 6.0), (3, {"n": 3}))
+    assert_same(f(2.0, 6.0), (3, {"n": 3}))
+    assert_same(gradix.grad(lambda a: f(a, 6.0)[0])(2.0), -1.5)
+    assert_same(gradix.jit(f)(2.0, 6.0), (3, {"n": 3}))
 
 
 # -- stop_gradient -----------------------------------------------------------------------------------------------------
@@ -154,7 +150,7 @@ def test_stop_gradient():
     assert gradix.grad(lambda x: stop(x) * x)(3.0) == 3
     assert gradix.hessian(lambda x: stop(x) * x * x)(3.0) == 6
     assert gradix.jvp(stop, (3.0,), (1.0,)) == (3, 0)
-    same(gradix.vmap(gradix.jit(gradix.grad(lambda x: stop(x) * x)))(x3), x3)
+    assert_same(gradix.vmap(gradix.jit(gradix.grad(lambda x: stop(x) * x)))(x3), x3)
     got = stop({"a": 1, "b": None, "c": np.arange(3)})
     assert got["a"] == 1 and got["b"] is None and got["c"].dtype == np.int32
     with pytest.raises(TypeError, match="text"):

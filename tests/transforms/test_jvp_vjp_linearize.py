@@ -7,28 +7,22 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix.dtypes import float0
+from tests.same import assert_same
 
 x3 = np.arange(3, dtype=np.float32) + 1
 eye = np.eye(3, dtype=np.float32)
 no_tangent = np.zeros((), float0)
 
 
-def same(got, want, rtol=1e-6):
-    got, want = gradix.tree_util.tree_leaves(got), gradix.tree_util.tree_leaves(want)
-    assert len(got) == len(want)
-    for g, w in zip(got, want):
-        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol)
-
-
 # -- jvp ---------------------------------------------------------------------------------------------------------------
 
 
 def test_jvp():
-    same(gradix.jvp(lambda x, y: (x * y, x), (2.0, 3.0), (1.0, 0.0)), ((6, 2), (3, 1)))
-    same(gradix.jvp(lambda p: p["a"] * 2, [{"a": x3}], [{"a": x3}]), (2 * x3, 2 * x3))
-    same(gradix.jvp(lambda: 3.0, (), ()), (3, 0))
+    assert_same(gradix.jvp(lambda x, y: (x * y, x), (2.0, 3.0), (1.0, 0.0)), ((6, 2), (3, 1)))
+    assert_same(gradix.jvp(lambda p: p["a"] * 2, [{"a": x3}], [{"a": x3}]), (2 * x3, 2 * x3))
+    assert_same(gradix.jvp(lambda: 3.0, (), ()), (3, 0))
     assert gradix.jvp(lambda x: (x, None), (2.0,), (1.0,)) == ((2, None), (1, None))
-    same(gradix.jvp(lambda z: z * z, (2 + 1j,), (1j,)), ((2 + 1j) ** 2, 2j * (2 + 1j)))
+    assert_same(gradix.jvp(lambda z: z * z, (2 + 1j,), (1j,)), ((2 + 1j) ** 2, 2j * (2 + 1j)))
 
 
 def test_jvp_of_integers():
@@ -43,10 +37,10 @@ def test_aux():
     assert (y, t, aux) == (4, 2, {"s": "a", "x": 3})
     y, pull, aux = gradix.vjp(lambda x: (x * x3, ("s", x, 3)), x3, has_aux=True)
     assert (aux[0], aux[2]) == ("s", 3)
-    same((y, pull(x3), aux[1]), (x3**2, (x3**2,), x3))
+    assert_same((y, pull(x3), aux[1]), (x3**2, (x3**2,), x3))
     y, push, aux = gradix.linearize(lambda x: (jnp.sin(x), ("s", x)), x3, has_aux=True)
     assert aux[0] == "s"
-    same((y, push(x3), aux[1]), (np.sin(x3), x3 * np.cos(x3), x3))
+    assert_same((y, push(x3), aux[1]), (np.sin(x3), x3 * np.cos(x3), x3))
 
 
 # -- vjp ---------------------------------------------------------------------------------------------------------------
@@ -54,10 +48,10 @@ def test_aux():
 
 def test_vjp():
     y, pull = gradix.vjp(lambda x, y: (x * y, x), 2.0, 3.0)
-    same((y, pull((1.0, 2.0))), ((6, 2), (5, 2)))
-    same(pull((0.0, 1.0)), (1, 0))  # again, with another cotangent
+    assert_same((y, pull((1.0, 2.0))), ((6, 2), (5, 2)))
+    assert_same(pull((0.0, 1.0)), (1, 0))  # again, with another cotangent
     y, pull = gradix.vjp(lambda p: {"o": p["a"] * 2, "n": None}, {"a": x3})
-    same(pull({"o": x3, "n": None}), ({"a": 2 * x3},))
+    assert_same(pull({"o": x3, "n": None}), ({"a": 2 * x3},))
 
 
 def test_vjp_of_integers():
@@ -70,22 +64,22 @@ def test_vjp_of_integers():
 
 def test_vjp_of_complex_numbers():
     _, pull = gradix.vjp(lambda z: z * z, 2 + 1j)
-    same(pull(1j), (1j * 2 * (2 + 1j),))
+    assert_same(pull(1j), (1j * 2 * (2 + 1j),))
     _, pull = gradix.vjp(lambda x: x * (1 + 2j), 2.0)  # real to complex: the real part comes back
-    same(pull(1 + 1j), (-1.0,))
+    assert_same(pull(1 + 1j), (-1.0,))
 
 
 def test_pullbacks_under_transformations():
     _, pull = gradix.vjp(lambda x: x * x3, x3)
-    same(gradix.vmap(pull)(eye), (np.diag(x3),))
-    same(gradix.jit(pull)(x3), (x3 * x3,))
-    same(lax.scan(lambda c, t: (pull(c)[0], t), x3, x3)[0], x3**4)
-    same(gradix.jit(lambda x, c: gradix.vjp(lambda y: y * y, x)[1](c))(3.0, 1.0), (6,))
+    assert_same(gradix.vmap(pull)(eye), (np.diag(x3),))
+    assert_same(gradix.jit(pull)(x3), (x3 * x3,))
+    assert_same(lax.scan(lambda c, t: (pull(c)[0], t), x3, x3)[0], x3**4)
+    assert_same(gradix.jit(lambda x, c: gradix.vjp(lambda y: y * y, x)[1](c))(3.0, 1.0), (6,))
     assert gradix.grad(lambda x: gradix.vjp(lambda z: z**3, x)[1](1.0)[0])(2.0) == 12
     f = gradix.jit(lambda x: gradix.vjp(jnp.sin, x))
     for x in (3.0, 1.0):
         y, pull = f(x)
-        same((y, pull(2.0)), (np.sin(x), (2 * np.cos(x),)))
+        assert_same((y, pull(2.0)), (np.sin(x), (2 * np.cos(x),)))
 
 
 # -- linearize ---------------------------------------------------------------------------------------------------------
@@ -93,7 +87,7 @@ def test_pullbacks_under_transformations():
 
 def test_linearize():
     y, push = gradix.linearize(lambda x, y: x * y, 2.0, 3.0)
-    same((y, push(1.0, 0.0), push(0.0, 1.0)), (6, 3, 2))
+    assert_same((y, push(1.0, 0.0), push(0.0, 1.0)), (6, 3, 2))
     y, push = gradix.linearize(lambda x, n: (x * n, n), 2.0, 3)
     (dy, dn) = push(1.0, no_tangent)
     assert dy == 3 and dn.dtype == float0
@@ -102,14 +96,14 @@ def test_linearize():
 
 def test_linearized_functions_under_transformations():
     _, push = gradix.linearize(jnp.sin, x3)
-    same(gradix.jit(push)(x3), x3 * np.cos(x3))
-    same(gradix.vmap(push)(eye), np.diag(np.cos(x3)))
-    same(gradix.linear_transpose(push, x3)(x3), (x3 * np.cos(x3),))
-    same(gradix.grad(lambda t: (push(t) ** 2).sum())(x3), 2 * x3 * np.cos(x3) ** 2)
-    same(gradix.grad(lambda x: gradix.linearize(jnp.sin, x)[1](1.0))(2.0), -np.sin(2))
+    assert_same(gradix.jit(push)(x3), x3 * np.cos(x3))
+    assert_same(gradix.vmap(push)(eye), np.diag(np.cos(x3)))
+    assert_same(gradix.linear_transpose(push, x3)(x3), (x3 * np.cos(x3),))
+    assert_same(gradix.grad(lambda t: (push(t) ** 2).sum())(x3), 2 * x3 * np.cos(x3) ** 2)
+    assert_same(gradix.grad(lambda x: gradix.linearize(jnp.sin, x)[1](1.0))(2.0), -np.sin(2))
     for x in (x3, 2 * x3):
         y, push = gradix.jit(lambda x: gradix.linearize(jnp.sin, x))(x)
-        same((y, push(x3)), (np.sin(x), x3 * np.cos(x)))
+        assert_same((y, push(x3)), (np.sin(x), x3 * np.cos(x)))
 
 
 def test_linearize_runs_the_function_once():
@@ -124,11 +118,11 @@ def test_linearize_runs_the_function_once():
 
 
 def test_linear_transpose():
-    same(gradix.linear_transpose(lambda x, y: x * 2 + y * 3, 1.0, 1.0)(5.0), (10, 15))
-    same(gradix.linear_transpose(lambda x: x * 2, gradix.ShapeDtypeStruct((3,), "float32"))(x3), (2 * x3,))
-    same(gradix.linear_transpose(lambda z: z * (1 + 2j), 1j)(2j), (2j * (1 + 2j),))
-    same(gradix.linear_transpose(lambda x: (x * 2, {"k": x}), 1.0)((1.0, {"k": 5.0})), (7,))
-    same(
+    assert_same(gradix.linear_transpose(lambda x, y: x * 2 + y * 3, 1.0, 1.0)(5.0), (10, 15))
+    assert_same(gradix.linear_transpose(lambda x: x * 2, gradix.ShapeDtypeStruct((3,), "float32"))(x3), (2 * x3,))
+    assert_same(gradix.linear_transpose(lambda z: z * (1 + 2j), 1j)(2j), (2j * (1 + 2j),))
+    assert_same(gradix.linear_transpose(lambda x: (x * 2, {"k": x}), 1.0)((1.0, {"k": 5.0})), (7,))
+    assert_same(
         gradix.linear_transpose(lambda x: x @ np.ones((3, 2), np.float32), x3)(np.array([1, 2], np.float32)),
         (np.full(3, 3),),
     )
@@ -137,11 +131,11 @@ def test_linear_transpose():
 @pytest.mark.x32
 @pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["eager", "jit"])
 def test_linear_transpose_of_loops(wrap):
-    same(wrap(gradix.linear_transpose(wrap(jnp.cumsum), x3))(x3), (np.cumsum(x3[::-1])[::-1],))
+    assert_same(wrap(gradix.linear_transpose(wrap(jnp.cumsum), x3))(x3), (np.cumsum(x3[::-1])[::-1],))
     total = wrap(lambda x: lax.scan(lambda c, y: (c + y * 2, c), 0.0, x))
     c, ys = gradix.linear_transpose(total, x3), x3
     want = [2 * (1.0 + ys[i + 1 :].sum()) for i in range(3)]
-    same(c((1.0, ys)), (np.array(want),))
+    assert_same(c((1.0, ys)), (np.array(want),))
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

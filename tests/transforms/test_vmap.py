@@ -6,13 +6,10 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from tests.same import assert_same
 
 x3 = np.arange(3, dtype=np.float32) + 1
 m23 = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-def same(got, want):
-    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
 
 
 # -- the examples of the documentation ---------------------------------------------------------------------------------
@@ -23,12 +20,12 @@ def test_matrix_products_from_dot_products():
     x, y = np.arange(b * a, dtype=np.float32).reshape(b, a), np.arange(a * c, dtype=np.float32).reshape(a, c)
     mv = gradix.vmap(jnp.vdot, (0, None), 0)
     mm = gradix.vmap(mv, (None, 1), 1)
-    same(mv(x, y[:, 0]), x @ y[:, 0])
-    same(mm(x, y), x @ y)
+    assert_same(mv(x, y[:, 0]), x @ y[:, 0])
+    assert_same(mm(x, y), x @ y)
     mv1, mv2 = gradix.vmap(jnp.vdot, (0, 0), 0), gradix.vmap(jnp.vdot, (0, 1), 0)
-    same(mv1(x, x), (x * x).sum(1))
-    same(mv2(x, x.T), (x * x).sum(1))
-    same(
+    assert_same(mv1(x, x), (x * x).sum(1))
+    assert_same(mv2(x, x.T), (x * x).sum(1))
+    assert_same(
         gradix.vmap(mv2, (1, 1), 0)(np.stack([x, 2 * x], 1), np.stack([x.T, x.T], 1)),
         [(x * x).sum(1), 2 * (x * x).sum(1)],
     )
@@ -44,22 +41,24 @@ def test_axes_in_containers():
     tree = jnp.ones((K, A, B)), (jnp.ones((B, K, C)), jnp.ones((C, D, K)))
     assert gradix.vmap(f, in_axes=((0, (1, 2)),))(tree).shape == (K, A, D)
     g = gradix.vmap(lambda d, x: d["a"] + d["b"] + x, in_axes=({"a": None, "b": 0}, None))
-    same(g({"a": 0.0, "b": jnp.arange(5.0)}, 1.0), [1, 2, 3, 4, 5])
-    same(gradix.vmap(lambda t: t["a"] * t["b"], in_axes=({"a": 0, "b": None},))({"a": x3, "b": 2.0}), 2 * x3)
-    same(gradix.vmap(lambda p, x: p + x, in_axes=[0, None])(x3, 2.0), x3 + 2)
+    assert_same(g({"a": 0.0, "b": jnp.arange(5.0)}, 1.0), [1, 2, 3, 4, 5])
+    assert_same(gradix.vmap(lambda t: t["a"] * t["b"], in_axes=({"a": 0, "b": None},))({"a": x3, "b": 2.0}), 2 * x3)
+    assert_same(gradix.vmap(lambda p, x: p + x, in_axes=[0, None])(x3, 2.0), x3 + 2)
 
 
 def test_unmapped_results():
     f = gradix.vmap(lambda x, y: (x + y, y * 2.0), in_axes=(0, None), out_axes=(0, None))
     mapped, shared = f(jnp.arange(2.0), 4.0)
-    same(mapped, [4, 5])
+    assert_same(mapped, [4, 5])
     assert shared == 8 and jnp.shape(shared) == ()
-    same(gradix.vmap(lambda x, y: (x + y, y * 2.0), in_axes=(0, None), out_axes=0)(jnp.arange(2.0), 4.0)[1], [8, 8])
+    assert_same(
+        gradix.vmap(lambda x, y: (x + y, y * 2.0), in_axes=(0, None), out_axes=0)(jnp.arange(2.0), 4.0)[1], [8, 8]
+    )
 
 
 def test_collectives_over_the_name():
     xs = jnp.arange(12.0).reshape(3, 4)
-    same(gradix.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(xs), np.broadcast_to(xs.sum(0), (3, 4)))
+    assert_same(gradix.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(xs), np.broadcast_to(xs.sum(0), (3, 4)))
 
 
 # -- where axes go -----------------------------------------------------------------------------------------------------
@@ -70,47 +69,49 @@ def test_collectives_over_the_name():
 def test_every_axis(axis, out):
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     got = gradix.vmap(lambda x: x * 2, axis, out)(x)
-    same(got, 2 * np.moveaxis(x, axis, out))
-    same(gradix.jit(gradix.vmap(lambda x: x * 2, axis, out))(x), got)
+    assert_same(got, 2 * np.moveaxis(x, axis, out))
+    assert_same(gradix.jit(gradix.vmap(lambda x: x * 2, axis, out))(x), got)
 
 
 def test_out_axes_in_containers():
     got = gradix.vmap(lambda x: (x, {"a": x, "b": 3.0}), out_axes=(0, {"a": 1, "b": None}))(m23)
-    same(got[0], m23)
-    same(got[1]["a"], m23.T)
-    same(got[1]["b"], 3)
-    same(gradix.vmap(lambda x: (x, x), out_axes=1)(m23)[1], m23.T)
-    same(gradix.vmap(lambda x: 3.0, out_axes=-1)(m23), [3, 3])
+    assert_same(got[0], m23)
+    assert_same(got[1]["a"], m23.T)
+    assert_same(got[1]["b"], 3)
+    assert_same(gradix.vmap(lambda x: (x, x), out_axes=1)(m23)[1], m23.T)
+    assert_same(gradix.vmap(lambda x: 3.0, out_axes=-1)(m23), [3, 3])
 
 
 def test_keywords_map_over_their_first_axis():
-    same(gradix.vmap(lambda x, s: x + s)(x3, s=x3), 2 * x3)
-    same(gradix.vmap(lambda x, s: x + s["k"], in_axes=(None,))(1.0, s={"k": x3}), x3 + 1)
+    assert_same(gradix.vmap(lambda x, s: x + s)(x3, s=x3), 2 * x3)
+    assert_same(gradix.vmap(lambda x, s: x + s["k"], in_axes=(None,))(1.0, s={"k": x3}), x3 + 1)
 
 
 def test_sizes():
     assert gradix.vmap(lambda x: x + 1)(np.zeros((0, 3))).shape == (0, 3)
     assert gradix.vmap(lambda x: x.sum())(np.zeros((0, 3))).shape == (0,)
-    same(gradix.vmap(lambda: 1.0, axis_size=3)(), [1, 1, 1])
+    assert_same(gradix.vmap(lambda: 1.0, axis_size=3)(), [1, 1, 1])
     assert gradix.vmap(lambda: 1.0, axis_size=0)().shape == (0,)
-    same(gradix.vmap(lambda x: x, in_axes=None, axis_size=2)(5.0), [5, 5])
-    same(gradix.vmap(lambda x: x)(m23[:1]), m23[:1])
+    assert_same(gradix.vmap(lambda x: x, in_axes=None, axis_size=2)(5.0), [5, 5])
+    assert_same(gradix.vmap(lambda x: x)(m23[:1]), m23[:1])
 
 
 def test_what_is_shared_need_be_no_array():
-    same(gradix.vmap(lambda x, s: x * len(s), in_axes=(0, None))(x3, "abc"), 3 * x3)
-    same(gradix.vmap(lambda f, x: f(x), in_axes=(None, 0))(jnp.negative, x3), -x3)
-    same(gradix.vmap(lambda x, o: x + o["n"], in_axes=(0, {"n": None, "f": None}))(x3, {"n": 1, "f": len}), x3 + 1)
+    assert_same(gradix.vmap(lambda x, s: x * len(s), in_axes=(0, None))(x3, "abc"), 3 * x3)
+    assert_same(gradix.vmap(lambda f, x: f(x), in_axes=(None, 0))(jnp.negative, x3), -x3)
+    assert_same(
+        gradix.vmap(lambda x, o: x + o["n"], in_axes=(0, {"n": None, "f": None}))(x3, {"n": 1, "f": len}), x3 + 1
+    )
     got = gradix.vmap(lambda t: (t[0], None))((x3, None))
-    same(got[0], x3)
+    assert_same(got[0], x3)
     assert got[1] is None
 
 
 def test_nested():
     f = gradix.vmap(gradix.vmap(lambda x: lax.psum(x, ("i", "j")), axis_name="j"), axis_name="i")
-    same(f(m23), np.full((2, 3), 15))
+    assert_same(f(m23), np.full((2, 3), 15))
     inner_wins = gradix.vmap(gradix.vmap(lambda x: lax.psum(x, "i"), axis_name="i"), axis_name="i")
-    same(inner_wins(m23), [[3, 3, 3], [12, 12, 12]])
+    assert_same(inner_wins(m23), [[3, 3, 3], [12, 12, 12]])
 
 
 def test_with_other_transformations():
@@ -120,12 +121,12 @@ def test_with_other_transformations():
         x3, np.stack([x3, 2 * x3])
     )
     np.testing.assert_allclose(per_example, [2 * 14 * x3, 4 * 28 * x3])
-    same(gradix.vmap(gradix.jit(lambda x: x * 2))(x3), 2 * x3)
+    assert_same(gradix.vmap(gradix.jit(lambda x: x * 2))(x3), 2 * x3)
 
 
 def test_keys_are_mapped_as_the_scalars_they_are():
     keys = gradix.random.split(gradix.random.key(0), 3)
-    same(gradix.vmap(gradix.random.uniform)(keys), [gradix.random.uniform(k) for k in keys])
+    assert_same(gradix.vmap(gradix.random.uniform)(keys), [gradix.random.uniform(k) for k in keys])
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
