@@ -26,7 +26,7 @@ from gradix._core.array import ArrayImpl, as_array, check_number, without_value
 from gradix._core.aval import seen
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, no_debug
 from gradix._core.operators import Array
-from gradix._core.refs import LocalRef, Ref
+from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref, View
 from gradix._core.trace import Tracer, state
 from gradix._transforms.staging import stage, stage_open, stage_with_refs
 
@@ -85,8 +85,21 @@ class Holder(NamedTuple):
     close: Callable[[Any, Sequence], None]
 
 
+def _inside(ref: Ref, arrays) -> Ref:
+    kind = ref.aval.kind if isinstance(ref.aval.kind, ForkedKind) else None
+    return ref.stand_in(AbstractRef(arrays[0].aval, kind=kind), arrays[0])
+
+
+REF = Holder(
+    holds=1,
+    open=lambda ref: [ref.read()],
+    inside=_inside,
+    last=lambda ref: [ref.read()],
+    close=lambda ref, arrays: ref.write(arrays[0]),
+)
+
 values: dict[type, Value] = {}
-holders: dict[type, Holder] = {}
+holders: dict[type, Holder] = {Ref: REF, View: REF}
 
 
 def opened(tree: Any) -> tuple[list, Any]:
@@ -221,7 +234,7 @@ def stand_ins(leaves) -> dict[int, Ref]:
     """The refs that a traced function gets in place of those among the leaves, by number."""
     if not has_holders(leaves):
         return {}
-    return {i: Ref(x.aval, None) for i, x in enumerate(leaves) if isinstance(x, Ref)}
+    return {i: x.stand_in(x.aval, None) for i, x in enumerate(leaves) if isinstance(x, Ref)}
 
 
 def around(others: dict[int, Any], count: int, tree) -> Callable[[Sequence], Any]:

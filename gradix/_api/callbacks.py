@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import name_of
-from gradix._api.boundary import arrays
+from gradix._api.boundary import arrays, holders
 from gradix._base.errors import CallbackResultError, JaxRuntimeError
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten
@@ -20,7 +20,7 @@ from gradix._core import dtypes
 from gradix._core.array import as_array, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
-from gradix._core.trace import bind
+from gradix._core.trace import Tracer, bind
 
 _logger = logging.getLogger("gradix.debug")
 _METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -228,6 +228,7 @@ def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool) -> None:
     if not callable(callback):
         raise TypeError(f"debug.callback expects a function as its first argument, got {callback!r}.")
     leaves, tree = flatten((args, kwargs))
+    leaves = [_last_value(x) for x in leaves]
     is_array = [_is_array(x) for x in leaves]
     values = [as_array(x) for x, a in zip(leaves, is_array) if a]
 
@@ -240,6 +241,15 @@ def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool) -> None:
 
     call.__name__ = name_of(callback)
     bind(debug_callback_p, values, {"callback": call, "result_avals": (), "ordered": ordered})
+
+
+def _last_value(x):
+    """What a ref of a traced program holds at this point of the program; other leaves as they are."""
+    holder = holders.get(type(x))
+    if holder is None or holder.holds != 1:
+        return x
+    (value,) = holder.open(x)
+    return value if isinstance(value, Tracer) else x
 
 
 def _is_array(x) -> bool:

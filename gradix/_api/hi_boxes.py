@@ -16,8 +16,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gradix._api.boundary import Holder, holders
-from gradix._api.refs import ROW
+from gradix._api.boundary import REF, Holder, holders
 from gradix._base.tree import register_pytree_node
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -340,7 +339,7 @@ holders[Handle] = Holder(
     last=_last_of_handle,
     close=lambda handle, arrays: None,
 )
-holders[Part] = holders[Slot] = ROW
+holders[Part] = holders[Slot] = REF
 
 # -- which values are mutable ----------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.boundary import Holder, holders
-from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref, View
+from gradix._core.refs import LocalRef, Ref, View
 
 
 def check_only_read(refs: list[LocalRef], where: str) -> None:
@@ -70,20 +70,6 @@ def given_twice(name: str, ref: Ref, first: str, second: str) -> ValueError:
         f"{ref._name()} twice: {first}, and {second}. Writes to one would not be seen "
         "through the other. Pass it once."
     )
-
-
-def _inside(ref: Ref, arrays) -> Ref:
-    kind = ref.aval.kind if isinstance(ref.aval.kind, ForkedKind) else None
-    return Ref(AbstractRef(arrays[0].aval, kind=kind), arrays[0])
-
-
-ROW = holders[Ref] = holders[View] = Holder(
-    holds=1,
-    open=lambda ref: [ref.read()],
-    inside=_inside,
-    last=lambda ref: [ref.read()],
-    close=lambda ref, arrays: ref.write(arrays[0]),
-)
 
 
 class Lent:

@@ -102,6 +102,7 @@ class Ref:
     __array_priority__ = 1000
     __iter__ = None
     has_one_type = True  # whether it always holds arrays of the same type
+    stand_in: type[Ref]  # the type of the ref that functions get in its place
 
     def __init__(self, aval: AbstractRef, value, level: int | None = None):
         self.aval, self._value = aval, value
@@ -222,6 +223,9 @@ class Ref:
 
     def __reduce__(self):
         return new_ref, (self.read(),)
+
+
+Ref.stand_in = Ref
 
 
 def value_level(local: LocalRef) -> int:

@@ -1,6 +1,8 @@
 """Mutable arrays: eager, in jit, loops, branches and derivatives, against the same program without mutation."""
 
 import copy
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -203,6 +205,27 @@ def test_arguments_of_jit_are_changed_at_every_call():
     assert_same(first[...], [3, 3])
     assert_same(second[...], [6, 6])
     assert len(traces) == 1
+
+
+def test_refs_are_known_to_the_first_function_of_a_process():
+    code = "import gradix, gradix.numpy as jnp; r = gradix.new_ref(jnp.ones(2)); f = gradix.jit(lambda r: r.__setitem__(0, 5.0)); f(r); print(r)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "Ref([5., 1.], dtype=float32)\n"
+
+
+def test_prints_show_what_refs_of_a_traced_program_hold(capsys):
+    ref = gradix.new_ref(jnp.arange(2.0))
+
+    @gradix.jit
+    def step(ref):
+        gradix.debug.print("before {}", ref, ordered=True)
+        ref[0] = 7.0
+        gradix.debug.print("after {}, {}", ref, ref.at[1], ordered=True)
+
+    step(ref)
+    gradix.effects_barrier()
+    gradix.debug.print("outside {}", ref)
+    assert capsys.readouterr().out == "before [0. 1.]\nafter [7. 1.], 1.0\noutside Ref([7., 1.], dtype=float32)\n"
 
 
 def test_captured_refs_are_read_anew_at_every_call():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._api.boundary import REF, holders
 from gradix._core.refs import AbstractRef, Ref, View
 from gradix.experimental.pallas._specs import Slice
 
@@ -15,6 +16,9 @@ class Sliceable:
     """What `KernelRef` and `KernelView` do differently from other refs."""
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        holders[cls] = REF
 
     def part(self: Any, index):
         parts = expanded(index, self.shape)
@@ -59,6 +63,9 @@ class KernelView(Sliceable, View):
     """A part of such a ref."""
 
     __slots__ = ()
+
+
+Sliceable.stand_in = KernelRef
 
 
 class _KernelAt:
@@ -236,4 +243,7 @@ def with_window(x, window, starts):
 
 def _alike(starts) -> list:
     """Starts of one dtype."""
-    return [jnp.asarray(s, np.int32) if isinstance(s, (int, np.integer)) else s.astype(np.int32) for s in starts]
+    return [
+        jnp.asarray(s, np.int32) if isinstance(s, (int, np.integer)) else jnp.asarray(s).astype(np.int32)
+        for s in starts
+    ]
