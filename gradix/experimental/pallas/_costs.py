@@ -61,6 +61,11 @@ def estimate_cost(fun: Callable, *args: Any, **kwargs: Any) -> CostEstimate:
     return CostEstimate(flops, transcendentals, size)
 
 
+def _products(power: int) -> int:
+    """The products that repeated squaring takes, whose running product begins with one."""
+    return power.bit_length() - 1 + power.bit_count() if power > 1 else 0
+
+
 def _operations(jaxpr: Jaxpr | ClosedJaxpr) -> tuple[int, int]:
     jaxpr = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
     flops = transcendentals = 0
@@ -85,7 +90,7 @@ def _operations(jaxpr: Jaxpr | ClosedJaxpr) -> tuple[int, int]:
         elif name.startswith(("reduce_", "arg", "cum")):
             flops += math.prod(eqn.invars[0].aval.shape)
         elif name == "integer_pow":
-            flops += size * max(abs(eqn.params["y"]).bit_length(), 1)
+            flops += size * _products(abs(eqn.params["y"]))
         elif name not in _FREE:
             flops += size
     return flops, transcendentals

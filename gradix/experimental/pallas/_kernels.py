@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradix._core.dimensions.expression import is_known_at_most, typical_size
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix.experimental.pallas._folding import reads, specialised
 from gradix.experimental.pallas._windows import Window
@@ -93,7 +94,7 @@ def _divided(window: Window, axis: int, n: int) -> int | None:
             and not form.constant
             and form.factors[axis] * dim.unit == dim.size
             and not any(f for a, f in enumerate(form.factors) if a != axis)
-            and n * dim.size <= dim.extent
+            and is_known_at_most(n * dim.size - dim.extent, 0)
         ):
             return d
     return None
@@ -121,7 +122,7 @@ _ROOM = 1 << 28  # elements that programs run side by side may hold at a time
 
 def _within_memory(kernel: Kernel, mapped) -> list[int]:
     """As many mapped axes, from the last, as keep the values of one equation within bounds."""
-    most = max([v.aval.size for eqn in kernel.program.eqns for v in eqn.outvars] or [1])
+    most = max([typical_size(v.aval.size) for eqn in kernel.program.eqns for v in eqn.outvars] or [1])
     kept: list[int] = []
     for a in reversed(mapped):
         if most * math.prod([kernel.grid[k] for k in kept]) * kernel.grid[a] > _ROOM:

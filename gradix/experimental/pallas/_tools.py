@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradix import lax, numpy as jnp
+from gradix import export, lax, numpy as jnp
 from gradix._api.callbacks import debug_callback, debug_print as _debug_print
 from gradix._api.jit.jit import jit
 from gradix._base import config
@@ -122,12 +122,21 @@ def lower_as_mlir(
 ) -> str:
     """The StableHLO text of a function.
 
+    Args:
+        f: the function, which may be jitted.
+        *args, **kwargs: its arguments, or types of these such as `ShapeDtypeStruct`s.
+        dynamic_shapes: whether shapes may be symbolic, as in functions to be exported.
+        platforms: those to lower for, if shapes may be symbolic.
+
     Example:
         >>> from gradix.experimental import pallas as pl
         >>> "stablehlo.add" in str(pl.lower_as_mlir(lambda x: x + 1, 1.0))
         True
     """
-    return jit(f, static_argnames=static_argnames).lower(*args, **kwargs).as_text()
+    compiled = jit(f, static_argnames=static_argnames)
+    if dynamic_shapes:
+        return export.export(compiled, platforms=platforms)(*args, **kwargs).mlir_module()
+    return compiled.lower(*args, **kwargs).as_text()
 
 
 # -- memory ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from gradix._api.arguments import Names, name_of, place_of
 from gradix._base.tree import tree_structure
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
-from gradix._core.dimensions.expression import is_symbolic_dim, larger
+from gradix._core.dimensions.expression import as_dim, is_symbolic_dim, larger
 from gradix._core.dtypes import ExtendedDType
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.refs import AbstractRef
@@ -118,8 +118,10 @@ class Window:
 
 
 def as_index(i):
-    """A grid index as an int32 array."""
-    return as_array(np.int32(i)) if isinstance(i, (int, np.integer)) else i
+    """A grid index, or a size, as an int32 array."""
+    if isinstance(i, (int, np.integer)):
+        return as_array(np.int32(i))
+    return jnp.asarray(i).astype(INDEX) if is_symbolic_dim(i) else i
 
 
 def undefined(shape, dtype):
@@ -148,8 +150,8 @@ def _dim(origin: str, axis: int, block, n: int) -> Dim:
     if block is None or isinstance(block, Squeezed):
         extent = _at_least(n, 1)
         return Dim(1, 1, extent, 0, extent - n, True)
-    if isinstance(block, (int, np.integer, Blocked)):
-        size = int(block.block_size if isinstance(block, Blocked) else block)
+    if isinstance(block, (int, np.integer, Blocked)) or is_symbolic_dim(block):
+        size = as_dim(block.block_size if isinstance(block, Blocked) else block)
         _check_size(origin, axis, size)
         extent = _at_least(-(-n // size), 1) * size
         return Dim(size, size, extent, 0, extent - n)
@@ -178,8 +180,8 @@ def _at_least(n, least: int):
     return n if least == 1 and is_symbolic_dim(n) else larger(n, least)
 
 
-def _check_size(origin: str, axis: int, size: int) -> None:
-    if size < 1:
+def _check_size(origin: str, axis: int, size) -> None:
+    if not is_symbolic_dim(size) and size < 1:
         raise ValueError(f"Block shape for {origin} must hold positive sizes, got {size} at dimension {axis}.")
 
 

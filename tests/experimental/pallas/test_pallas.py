@@ -440,6 +440,25 @@ def test_pipelines_inside_of_kernels():
     same(gradix.grad(lambda x: call(x, x).sum())(x), 2 * x)
 
 
+def test_references_are_arguments_of_transformed_functions():
+    @gradix.jit
+    def doubled(x, o):
+        o[pl.ds(0, 2)] = 2 * x[pl.ds(0, 2)]
+
+    def kernel(x, o):
+        o[...] = x[...]
+        doubled(x.at[pl.ds(1, 2)], o.at[pl.ds(1, 2)])
+        doubled(x.at[2:], o.at[2:])
+        lax.cond(x[1] > 0, lambda r: r.__setitem__(0, r[3]), lambda r: None, o)
+        gradix.vmap(lambda x, o: o.addupdate(x))(x[...], o)
+        square = o.reshape(2, 2)
+        square[...] = gradix.jit(lambda r: r[...].T)(square)
+
+    call = pl.pallas_call(kernel, S((4,), jnp.float32))
+    same(call(X4), [6, 6, 3, 9])
+    same(gradix.grad(lambda x: call(x)[0])(X4), [1, 0, 0, 2])
+
+
 def test_views_of_other_shapes_and_dtypes():
     def kernel(x, o, n):
         o.reshape(2, 2)[1] = x.reshape(2, 2)[0]
@@ -699,20 +718,7 @@ def test_other_checks_name_the_program():
         f(np.where(X8 == 4, -1, X8))
 
 
-def test_sizes_that_are_symbolic():
-    def kernel(x, o):
-        o[...] = x[...] * 2 + pl.program_id(0)
-
-    def call(x):
-        return pl.pallas_call(
-            kernel, S(x.shape, x.dtype), grid=pl.cdiv(x.shape[0], 4), in_specs=[rows(4)], out_specs=rows(4)
-        )(x)
-
-    from gradix import export
-
-    shape = export.symbolic_shape("n")
-    sent = export.export(gradix.jit(call))(S(shape, jnp.float32))
-    for n in (3, 8, 10):
-        same(sent.call(np.ones(n, np.float32)), 2 + np.arange(n) // 4)
-    back = export.export(gradix.jit(gradix.grad(lambda x: (call(x) ** 2).sum())))(S(shape, jnp.float32))
-    same(back.call(np.ones(6, np.float32)), [8] * 4 + [12] * 2)
+@pytest.mark.parametrize("power, products", [(1, 0), (2, 2), (7, 5), (8, 4), (9, 5)])
+def test_costs_of_powers_count_products(power, products):
+    cost = pl.estimate_cost(lambda x: gradix.lax.integer_pow(x, power), S((10,), jnp.float32))
+    assert (cost.flops, cost.transcendentals, cost.bytes_accessed) == (10 * products, 0, 80)
