@@ -8,6 +8,7 @@ from typing import Any
 from gradix import numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.boundary import arrays
+from gradix._api.jit.jit import jit
 from gradix._base.config import trace_context
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import equality_errors, keystr, tree_flatten, tree_flatten_with_path, tree_structure
@@ -26,7 +27,7 @@ from gradix.experimental.pallas._programs import program
 from gradix.experimental.pallas._refs import KernelRef
 from gradix.experimental.pallas._running import run
 from gradix.experimental.pallas._specs import BlockSpec, GridSpec, no_block_spec
-from gradix.experimental.pallas._windows import INDEX, Window
+from gradix.experimental.pallas._windows import INDEX, Window, memory_of_zeros
 
 _INDEX_TYPE = ShapedArray((), INDEX)
 
@@ -71,7 +72,8 @@ def pallas_call(
         input_output_aliases: from the number of an argument to that of a result, which begins with
             the argument's values.
         debug: whether to print the traced kernel.
-        interpret: accepted; kernels are compiled in any case.
+        interpret: kernels are compiled in any case. Parameters such as `pltpu.InterpretParams()` ask for
+            checks that blocks and indices are in bounds, and say what memory holds at first.
         name: the name of the call in printed programs.
         compiler_params, cost_estimate, metadata: accepted; they have no effect here.
 
@@ -111,12 +113,15 @@ def pallas_call(
             f"`in_specs` must be a tuple or a list, with an entry for each argument, got {spec.in_specs!r}. Write "
             "in_specs=[spec]."
         )
-    call = _Call(kernel, out_shape, spec, dict(input_output_aliases), name)
+    begins_with_zeros = getattr(interpret, "uninitialized_memory", "nan") == "zero"
+    call = _Call(kernel, out_shape, spec, dict(input_output_aliases), name, begins_with_zeros)
 
     @boundary
     def wrapped(*args):
         return call(args, debug)
 
+    if getattr(interpret, "out_of_bounds_reads", None) == "raise":
+        wrapped = jit(wrapped, check="index")
     wrapped.__name__ = wrapped.__qualname__ = call.name
     wrapped.__doc__ = f"The kernel {call.name}, run for each program of the grid {spec.grid}."
     return wrapped
@@ -140,8 +145,9 @@ def _check_unused(grid, in_specs, out_specs, scratch_shapes) -> None:
 class _Call:
     """A kernel with its grid and specs, to be applied to arguments."""
 
-    def __init__(self, kernel, out_shape, spec: GridSpec, aliases: dict, name: str | None):
+    def __init__(self, kernel, out_shape, spec: GridSpec, aliases: dict, name: str | None, begins_with_zeros: bool):
         self.kernel, self.spec, self.aliases = kernel, spec, aliases
+        self.begins_with_zeros = begins_with_zeros
         self.name = name or name_of(kernel)
         self.where = f"{name_of(kernel)} at {place_of(kernel)}"
         self.is_many = isinstance(out_shape, (tuple, list))
@@ -158,7 +164,8 @@ class _Call:
         key = (in_tree, tuple([x.aval for x in leaves]), trace_context())
         found = self.programs.get(key)
         if found is None:
-            params, consts, given, back = self._program(args, in_tree, leaves, debug)
+            with memory_of_zeros(self.begins_with_zeros):
+                params, consts, given, back = self._program(args, in_tree, leaves, debug)
             if not (consts or given):
                 self.programs[key] = params
         else:
@@ -284,7 +291,8 @@ class _Call:
         written = [i for i, (v, o) in enumerate(zip(ins[rank:], outs)) if v is not o]
         whole = Jaxpr(jaxpr.constvars, ins, [outs[i] for i in written], jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         closed, consts = hoist(whole, consts)
-        kernel = Kernel(closed, consts, grid, windows, memories, tuple(written), num_prefetched, k - num_in)
+        zeros = self.begins_with_zeros
+        kernel = Kernel(closed, consts, grid, windows, memories, tuple(written), num_prefetched, k - num_in, zeros)
         back = [(num_in + i, r.ref) for i, r in enumerate(captured) if r.is_written]
         return kernel, [r.ref.read() for r in captured], back
 

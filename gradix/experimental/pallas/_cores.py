@@ -131,7 +131,8 @@ def kernel(
         scratch_types: places of memory; a dict gives them to the kernel by name.
         debug: whether to print the traced kernel.
         name: the name of the call in printed programs.
-        compiler_params, interpret, cost_estimate, metadata: accepted; they have no effect here.
+        interpret: as for `pallas_call`.
+        compiler_params, cost_estimate, metadata: accepted; they have no effect here.
 
     Raises:
         TypeError: the mesh is not one of cores.
@@ -156,9 +157,16 @@ def kernel(
     """
     cores = _checked(mesh, "kernel")
     if body is _REQUIRED:
-        return lambda f: kernel(f, out_type, mesh=mesh, scratch_types=scratch_types, debug=debug, name=name)
+        options = {"scratch_types": scratch_types, "interpret": interpret, "debug": debug, "name": name}
+        return lambda f: kernel(f, out_type, mesh=mesh, **options)
     return pallas_call(
-        body, out_type, grid=tuple(cores.shape.items()), scratch_shapes=scratch_types, debug=debug, name=name
+        body,
+        out_type,
+        grid=tuple(cores.shape.items()),
+        scratch_shapes=scratch_types,
+        debug=debug,
+        interpret=interpret,
+        name=name,
     )
 
 
@@ -181,7 +189,8 @@ def core_map(
         debug: whether to print the traced function.
         name: the name of the call in printed programs.
         scratch_shapes: places of memory, to which the function gets references.
-        compiler_params, interpret, cost_estimate, metadata: accepted; they have no effect here.
+        interpret: as for `pallas_call`.
+        compiler_params, cost_estimate, metadata: accepted; they have no effect here.
 
     Returns:
         A decorator for a function that reads and writes references from outside, and returns None.
@@ -204,7 +213,13 @@ def core_map(
 
     def run(f: Callable[..., None]) -> None:
         pallas_call(
-            f, (), grid=tuple(cores.shape.items()), scratch_shapes=scratch_shapes, debug=debug, name=name or name_of(f)
+            f,
+            (),
+            grid=tuple(cores.shape.items()),
+            scratch_shapes=scratch_shapes,
+            debug=debug,
+            interpret=interpret,
+            name=name or name_of(f),
         )()
 
     return run

@@ -21,7 +21,8 @@ class Kernel(NamedTuple):
     the kernel writes; `written` has their places among both.
 
     The first `num_prefetched` windows are scalars that index maps read; the next are the other
-    arguments; the last `num_outputs` are results.
+    arguments; the last `num_outputs` are results. `begins_with_zeros` tells whether memory holds zeros
+    before it is written.
     """
 
     program: ClosedJaxpr
@@ -32,6 +33,7 @@ class Kernel(NamedTuple):
     written: tuple
     num_prefetched: int
     num_outputs: int
+    begins_with_zeros: bool
 
     @property
     def num_leading(self) -> int:

@@ -12,7 +12,7 @@ from gradix._api.mapping.vmap import vmap
 from gradix._transforms.staging import eval_closed
 from gradix.experimental.pallas._kernels import Kernel, Plan, is_empty, plan, steps
 from gradix.experimental.pallas._memory import first_value
-from gradix.experimental.pallas._windows import as_index, undefined
+from gradix.experimental.pallas._windows import as_index, memory_of_zeros, undefined
 
 # Loops of so few programs and equations are written out.
 _UNROLLED_PROGRAMS, _UNROLLED_EQUATIONS = 4, 200
@@ -30,6 +30,11 @@ def run(kernel: Kernel, arrays, first_outputs: dict[int, Any], watch: Any = None
     Returns:
         The last values of all windows: of the arguments, and of the results.
     """
+    with memory_of_zeros(kernel.begins_with_zeros):
+        return _run(kernel, arrays, first_outputs, watch)
+
+
+def _run(kernel: Kernel, arrays, first_outputs: dict[int, Any], watch: Any) -> list:
     windows = kernel.windows
     outputs = windows[len(arrays) :]
     values = [w.padded(x) for w, x in zip(windows, arrays)]

@@ -152,7 +152,24 @@ class PrefetchScalarGridSpec(GridSpec):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InterpretParams:
-    """How JAX simulates a TPU. It is accepted as `interpret`; kernels are compiled here in any case."""
+    """How a TPU is simulated, for `interpret`; kernels are compiled in any case.
+
+    With `out_of_bounds_reads="raise"`, the default, a block or an index out of bounds raises an
+    IndexError that names the program of the kernel. `uninitialized_memory` says what memory holds
+    before it is written. The other fields are accepted: programs and copies run one after another, so
+    that there are no races to detect.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def add(x_ref, out_ref):
+        ...     out_ref[...] += x_ref[...]
+        >>> zeros = pltpu.InterpretParams(uninitialized_memory="zero")
+        >>> out = gradix.ShapeDtypeStruct((2,), "float32")
+        >>> pl.pallas_call(add, out, interpret=zeros)(jnp.ones(2))
+        Array([1., 1.], dtype=float32)
+    """
 
     detect_races: bool = False
     out_of_bounds_reads: Literal["raise", "uninitialized"] = "raise"
@@ -179,7 +196,7 @@ class InterpretParams:
 
 @contextlib.contextmanager
 def force_tpu_interpret_mode(params: InterpretParams = InterpretParams()) -> Iterator[None]:
-    """A context that is accepted: kernels for TPUs run anywhere here.
+    """A context that is accepted: kernels for TPUs run anywhere. For checks, give `interpret=params`.
 
     Example:
         >>> from gradix.experimental.pallas import tpu as pltpu

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,12 +126,33 @@ def as_index(i):
     return jnp.asarray(i).astype(INDEX) if is_symbolic_dim(i) else i
 
 
+class _Memory(threading.local):
+    """Whether memory holds zeros before it is written, for the kernel that this thread traces."""
+
+    is_zero = False
+
+
+_memory = _Memory()
+
+
+@contextlib.contextmanager
+def memory_of_zeros(is_zero: bool):
+    """A context in which memory holds zeros before it is written, or what `undefined` says."""
+    before, _memory.is_zero = _memory.is_zero, is_zero
+    try:
+        yield
+    finally:
+        _memory.is_zero = before
+
+
 def undefined(shape, dtype):
-    """What memory holds before it is written: NaN, the smallest integer, or false."""
+    """What memory holds before it is written: NaN, the smallest integer, or false; or zeros if asked for."""
     if isinstance(dtype, ExtendedDType):
         raise NotImplementedError(f"a kernel cannot make an array of dtype {dtype}; pass one to it.")
-    if jnp.issubdtype(dtype, np.inexact):
-        value: Any = np.nan
+    if _memory.is_zero:
+        value: Any = 0
+    elif jnp.issubdtype(dtype, np.inexact):
+        value = np.nan
     elif dtype == np.bool_:
         value = False
     else:

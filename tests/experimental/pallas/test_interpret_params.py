@@ -1,0 +1,108 @@
+"""Parameters of the interpretation of kernels for TPUs: what is out of bounds, and what memory holds at first."""
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix.experimental import pallas as pl
+from gradix.experimental.pallas import tpu as pltpu
+
+S = gradix.ShapeDtypeStruct
+pytestmark = pytest.mark.x32  # kernels write what jnp makes, and a reference keeps its dtype
+CHECKED, UNCHECKED = pltpu.InterpretParams(), pltpu.InterpretParams(out_of_bounds_reads="uninitialized")
+X = np.arange(16, dtype=np.float32)
+
+
+def copy(x, o):
+    o[...] = x[...]
+
+
+def shifted(read, written, params):
+    blocks = [pl.BlockSpec((4,), lambda i, by=by: i + by) for by in (read, written)]
+    return pl.pallas_call(copy, S.like(X), grid=4, in_specs=[blocks[0]], out_specs=blocks[1], interpret=params)
+
+
+WRAPS = {
+    "eager": lambda f: f,
+    "jit": gradix.jit,
+    "grad": lambda f: gradix.grad(lambda x: f(x).sum()),
+    "vmap": lambda f: lambda x: gradix.vmap(f)(x[None])[0],
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+def test_blocks_out_of_bounds_raise_within_any_transformation(wrap):
+    np.testing.assert_allclose(wrap(shifted(0, 0, CHECKED))(X), wrap(lambda x: x * 1.0)(X))
+    with pytest.raises(IndexError, match=r"block: the index map of args\[0\].*in program \(3,\) of the kernel copy"):
+        wrap(shifted(1, 0, CHECKED))(X)
+    with pytest.raises(IndexError, match=r"block: the index map of outputs.*in program \(2,\)"):
+        wrap(shifted(0, 2, CHECKED))(X)
+
+
+def test_blocks_out_of_bounds_are_moved_inside_without_the_check():
+    assert (np.asarray(shifted(1, 0, UNCHECKED)(X)) == [*X[4:], *X[12:]]).all()
+
+
+def test_indices_and_copies_out_of_bounds_raise():
+    def walk(bounds, x, o):
+        def step(c):
+            return c[0] + 1, c[1] + x[c[0]]
+
+        o[0] = lax.while_loop(lambda c: c[0] < x[bounds[1]], step, (x[bounds[0]], jnp.int32(0)))[1]
+
+    call = pl.pallas_call(walk, S((1,), jnp.int32), interpret=CHECKED)
+    ends = np.array([0, 1], np.int32)
+    np.testing.assert_array_equal(call(ends, np.array([2, 5, 9, 15, 17], np.int32)), [9 + 15 + 17])
+    with pytest.raises(IndexError, match=r"index 5 is out of bounds.*in program \(\) of the kernel walk"):
+        call(ends, np.array([2, 6, 9, 15, 17], np.int32))
+
+    def part(x, o, sem):
+        pltpu.async_copy(x.at[pl.ds(jnp.int32(4), 8), 1], o, sem).wait()
+
+    x, dma = np.zeros((8, 4, 8), np.float32), [pltpu.SemaphoreType.DMA]
+    with pytest.raises(IndexError, match=r"out of bounds.*of the kernel part"):
+        pl.pallas_call(part, S((8, 8), jnp.float32), scratch_shapes=dma, interpret=CHECKED)(x)
+
+
+def test_kernels_on_cores_are_checked():
+    mesh = pltpu.create_tensorcore_mesh("core", num_cores=2)
+
+    @pl.kernel(out_type=S((2,), jnp.float32), mesh=mesh, interpret=CHECKED)
+    def own(x, o):
+        core = lax.axis_index("core")
+        o[core] = x[3 * core]
+
+    np.testing.assert_array_equal(own(X[:4]), [0, 3])
+    with pytest.raises(IndexError, match=r"index 3 is out of bounds.*in program \(1,\)"):
+        own(X[:3])
+
+    def count(ref):
+        @pl.core_map(mesh, interpret=CHECKED)
+        def _():
+            ref[2 * lax.axis_index("core")] += 1
+
+    np.testing.assert_array_equal(pl.run_state(count)(np.zeros(3, np.float32)), [1, 0, 1])
+    with pytest.raises(IndexError, match="index 2 is out of bounds"):
+        pl.run_state(count)(np.zeros(2, np.float32))
+
+
+@pytest.mark.parametrize("first, value", [("nan", np.nan), ("zero", 0)])
+def test_what_memory_holds_before_it_is_written(first, value):
+    def kernel(x, a, b, c, d, scratch):
+        a[...] = scratch[...]
+        pl.run_scoped(lambda own: b.__setitem__(..., own[...]), pltpu.VMEM((3,), jnp.float32))
+        c[...] = x[...]
+
+    for reads in ("raise", "uninitialized"):
+        a, b, c, d = pl.pallas_call(
+            kernel,
+            [S((3,), jnp.float32)] * 2 + [S((4,), jnp.float32), S((2,), jnp.int32)],
+            in_specs=[pl.BlockSpec((4,), lambda: 0)],
+            scratch_shapes=[pltpu.VMEM((3,), jnp.float32)],
+            interpret=pltpu.InterpretParams(uninitialized_memory=first, out_of_bounds_reads=reads),
+        )(np.ones(3, np.float32))
+        np.testing.assert_array_equal(np.stack([a, b]), np.full((2, 3), value))
+        np.testing.assert_array_equal(c, [1, 1, 1, value])  # a block reaches beyond the end
+        np.testing.assert_array_equal(d, 0 if first == "zero" else np.iinfo(np.int32).min)
