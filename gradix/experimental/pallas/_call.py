@@ -21,6 +21,7 @@ from gradix._core.refs import AbstractRef
 from gradix._core.trace import bind
 from gradix._transforms.staging import hoist, stage_open, stage_with_refs
 from gradix.experimental.pallas._checking import Record, note
+from gradix.experimental.pallas._joining import joined
 from gradix.experimental.pallas._kernels import Kernel
 from gradix.experimental.pallas._memory import as_memory, is_scratch
 from gradix.experimental.pallas._programs import program
@@ -205,7 +206,7 @@ class _Call:
         jaxpr, consts = stage_open(
             program_of, [x.aval for x in (*own, *leaves, *given)], Names(self.kernel, tree_structure(((), {})))
         )
-        jaxpr = interned(jaxpr)
+        jaxpr = interned(joined(jaxpr))
         if not consts:
             first = {o: i for i, o in self.aliases.items()}
             note(jaxpr, Record(kernel._replace(consts=[]), self.name, n, first, kept))

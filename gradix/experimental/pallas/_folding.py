@@ -30,13 +30,14 @@ def specialised(program: ClosedJaxpr, known: dict[int, Any]) -> ClosedJaxpr:
         if isinstance(value, range):
             folding.ranges[var] = value
         else:
-            env[var] = _literal(np.int32(value), var.aval)
+            env[var] = literal(np.int32(value), var.aval)
     outs = folding.run(jaxpr.eqns, env, jaxpr.outvars)
     folded = Jaxpr(jaxpr.constvars, jaxpr.invars, outs, folding.eqns, debug_info=jaxpr.debug_info)
     return ClosedJaxpr(dce_jaxpr(folded, keep_inputs=True)[0], program.consts)
 
 
-def _literal(value, aval) -> Literal:
+def literal(value, aval) -> Literal:
+    """A known value of a type, for an equation."""
     with outside():
         return Literal(as_array(np.asarray(value, aval.dtype)), aval)
 
@@ -77,7 +78,7 @@ class _Folding:
         aval = eqn.outvars[0].aval
         truth = self._compared(eqn.primitive.name, args)
         if truth is not None:
-            return [_literal(truth, aval)]
+            return [literal(truth, aval)]
         if eqn.primitive.host is None or not all(type(a) is Literal for a in args) or not args:
             return None
         with outside():

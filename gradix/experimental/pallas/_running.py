@@ -10,12 +10,14 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.mapping.vmap import vmap
 from gradix._transforms.staging import eval_closed
+from gradix.experimental.pallas._joining import sums_products
 from gradix.experimental.pallas._kernels import Kernel, Plan, is_empty, plan, steps
 from gradix.experimental.pallas._memory import first_value
 from gradix.experimental.pallas._windows import as_index, memory_of_zeros, undefined
 
-# Loops of so few programs and equations are written out.
+# Loops of so few programs and equations are written out, and those of so many that add up products.
 _UNROLLED_PROGRAMS, _UNROLLED_EQUATIONS = 4, 200
+_UNROLLED_PRODUCTS = 32
 
 
 def run(kernel: Kernel, arrays, first_outputs: dict[int, Any], watch: Any = None) -> list:
@@ -140,11 +142,21 @@ class _Run:
         if not all(isinstance(kernel.grid[a], int) for a in axes):
             return self._counted(values, carry, ids)[:n]
         table = steps(kernel.grid, axes)
-        if len(table) <= _UNROLLED_PROGRAMS and len(table) * len(kernel.program.eqns) <= _UNROLLED_EQUATIONS:
+        most = _UNROLLED_PRODUCTS if self._sums_products() else _UNROLLED_PROGRAMS
+        if len(table) <= most and len(table) * len(kernel.program.eqns) <= _UNROLLED_EQUATIONS:
             for row in table:
                 carry = self._known(row, values, carry, ids)
             return carry[:n]
         return self._scanned(table, values, carry, ids)[:n]
+
+    def _sums_products(self) -> bool:
+        """Whether all programs but the first and last of the loop add a product to what is carried."""
+        axes, grid = self.plan.looped, self.kernel.grid
+        if len(axes) != 1 or self.watch is not None:
+            return False
+        span: list = [None] * len(grid)
+        span[axes[0]] = range(1, grid[axes[0]] - 1)
+        return sums_products(self.kernel.for_ids(span).program)
 
     def _known(self, row, values, carry, ids) -> list:
         """One program whose indices along looped axes are known."""
