@@ -18,7 +18,7 @@ from gradix.experimental.pallas._specs import BlockSpec, ds
 MASKED = -0.7 * float(np.finfo(np.float32).max)
 
 
-def _kernel(q, k, v, *rest, scale: float, causal: bool, sizes: tuple, extras: tuple):
+def _kernel(q, k, v, *rest, scale: float, causal: bool, sizes: tuple, extras: tuple, soft_cap: float | None):
     """Blocks of queries against all keys; `sizes` are the blocks and the number of keys."""
     block_q, block_k, n = sizes
     given = dict(zip(extras, rest))
@@ -33,11 +33,15 @@ def _kernel(q, k, v, *rest, scale: float, causal: bool, sizes: tuple, extras: tu
         s = queries @ k[keys, :].astype(jnp.float32).T
         if "bias" in given:
             s += given["bias"][:, keys].astype(jnp.float32)
+        if soft_cap is not None:
+            s = soft_cap * jnp.tanh(s / soft_cap)
         rows = first + lax.broadcasted_iota(np.int32, s.shape, 0)
         columns = j * block_k + lax.broadcasted_iota(np.int32, s.shape, 1)
         seen = columns < n
         if causal:
             seen &= columns <= rows
+        if "seen" in given:
+            seen &= given["seen"][:, keys]
         if "q_ids" in given:
             seen &= given["q_ids"][...][:, None] == given["kv_ids"][keys][None, :]
         s = jnp.where(seen, s, MASKED)
@@ -53,14 +57,24 @@ def _kernel(q, k, v, *rest, scale: float, causal: bool, sizes: tuple, extras: tu
 
 
 def attention(
-    q: Any, k: Any, v: Any, extras: dict[str, Any], *, scale: float, causal: bool, blocks: tuple[int, int], name: str
+    q: Any,
+    k: Any,
+    v: Any,
+    extras: dict[str, Any],
+    *,
+    scale: float,
+    causal: bool,
+    blocks: tuple[int, int],
+    name: str,
+    soft_cap: float | None = None,
 ) -> tuple[Any, Any]:
     """Attention of arrays (batch, heads, length, size), and the logarithm of the sums of exponentials.
 
     Args:
-        extras: a "bias" for the scores, and "q_ids" and "kv_ids", the numbers of segments that do
-            not look at each other, of shape (batch, length).
+        extras: a "bias" for the scores, booleans "seen" of the same shape, and "q_ids" and "kv_ids",
+            the numbers of segments that do not look at each other, of shape (batch, length).
         blocks: the numbers of queries and keys in a block.
+        soft_cap: what scores with their bias are kept below, by tanh, or None.
     """
     (b, h, n, d), m = q.shape, k.shape[2]
     block_q, block_k = min(blocks[0], n), min(blocks[1], m)
@@ -68,17 +82,18 @@ def attention(
     rows, whole = align_to(n, block_q), align_to(m, block_k)
     q, k, v = _longer(q, 2, rows), _longer(k, 2, whole), _longer(v, 2, whole)
     extras = {key: _longer(x, -1, whole if key != "q_ids" else rows) for key, x in extras.items()}
-    if "bias" in extras:
-        extras["bias"] = _longer(extras["bias"], 2, rows)
+    extras |= {key: _longer(extras[key], 2, rows) for key in ("bias", "seen") if key in extras}
     queries = BlockSpec((None, None, block_q, d), lambda b, h, i: (b, h, i, 0))
     of_keys = [BlockSpec((None, None, whole, x.shape[-1]), lambda b, h, i: (b, h, 0, 0)) for x in (k, v)]
     specs = {
         "bias": BlockSpec((None, None, block_q, whole), lambda b, h, i: (b, h, i, 0)),
+        "seen": BlockSpec((None, None, block_q, whole), lambda b, h, i: (b, h, i, 0)),
         "q_ids": BlockSpec((None, block_q), lambda b, h, i: (b, i)),
         "kv_ids": BlockSpec((None, whole), lambda b, h, i: (b, 0)),
     }
     names = tuple([key for key in specs if key in extras])
-    kernel = functools.partial(_kernel, scale=scale, causal=causal, sizes=(block_q, block_k, m), extras=names)
+    sizes = block_q, block_k, m
+    kernel = functools.partial(_kernel, scale=scale, causal=causal, sizes=sizes, extras=names, soft_cap=soft_cap)
     out, lse = pallas_call(
         kernel,
         [ShapeDtypeStruct((b, h, rows, v.shape[-1]), q.dtype), ShapeDtypeStruct((b, h, rows), np.float32)],
