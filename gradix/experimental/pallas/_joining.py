@@ -91,7 +91,8 @@ class _Joining:
         if name == "dynamic_slice":
             self._note_part(eqn)
         elif name == "dot_general" and not any(is_symbolic_shape(v.aval.shape) for v in eqn.invars):
-            self.products[eqn.outvars[0]] = Product(*map(self._part, eqn.invars), eqn)
+            left, right = map(self._part, eqn.invars)
+            self.products[eqn.outvars[0]] = Product(left, right, eqn)
         elif name == "add" and self._add(eqn):
             return
         self.eqns.append(eqn)

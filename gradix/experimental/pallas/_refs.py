@@ -16,6 +16,7 @@ class Sliceable:
     """What `KernelRef` and `KernelView` do differently from other refs."""
 
     __slots__ = ()
+    stand_in: type[Ref]
 
     def __init_subclass__(cls) -> None:
         holders[cls] = REF

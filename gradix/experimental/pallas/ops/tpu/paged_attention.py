@@ -19,8 +19,9 @@ from gradix.experimental.pallas.ops import _attention
 DEFAULT_MASK_VALUE = _attention.MASKED
 
 
-def _kernel(lengths, pages, q, k, v, o, acc, top, total, *, soft_cap: float | None):
+def _kernel(lengths, pages, q, k, v, o, *scratch, soft_cap: float | None):
     """One page of a sequence and head: the sums so far are in scratch memory."""
+    acc, top, total = scratch
     b, page, size = program_id(0), program_id(2), k.shape[0]
 
     @when(page == 0)

@@ -18,14 +18,26 @@ DEFAULT_MASK_VALUE = _attention.MASKED
 
 
 class SegmentIds(NamedTuple):
-    """The numbers of segments of queries and keys, (length,); different ones do not look at each other."""
+    """The numbers of segments of queries and keys, (length,); different ones do not look at each other.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu import splash_attention as splash
+        >>> splash.SegmentIds(q=[0, 0, 1], kv=[0, 1, 1]).q
+        [0, 0, 1]
+    """
 
     q: Any
     kv: Any
 
 
 class QKVLayout(enum.IntEnum):
-    """Which axis is the last in memory; it has no effect here."""
+    """Which axis is the last in memory; it has no effect here.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu import splash_attention as splash
+        >>> splash.QKVLayout.SEQ_MINOR.value
+        2
+    """
 
     HEAD_DIM_MINOR = 1
     SEQ_MINOR = 2
@@ -33,7 +45,13 @@ class QKVLayout(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class BlockSizes:
-    """The numbers of queries and keys in a block; the other fields have no effect here."""
+    """The numbers of queries and keys in a block; the other fields have no effect here.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu import splash_attention as splash
+        >>> splash.BlockSizes(block_q=64, block_kv=128).block_kv
+        128
+    """
 
     block_q: int
     block_kv: int
@@ -59,6 +77,12 @@ class SplashAttentionKernel:
 
     Attributes:
         mask: booleans (heads, queries, keys), an array.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix.experimental.pallas.ops.tpu import splash_attention as splash
+        >>> splash.make_splash_mha_single_device(np.ones((1, 2, 2), bool)).mask.shape
+        (1, 2, 2)
     """
 
     def __init__(self, mask: Any, sizes: BlockSizes, is_mqa: bool, save_residuals: bool, soft_cap: float | None):
@@ -153,7 +177,16 @@ def make_splash_mha(mask: Any, *, head_shards: int, q_seq_shards: int, **options
 
 
 def make_splash_mqa(mask: Any, *, head_shards: int, q_seq_shards: int, **options: Any) -> SplashAttentionKernel:
-    """As `make_splash_mha`, with keys and values (length, size) that all heads share."""
+    """As `make_splash_mha`, with keys and values (length, size) that all heads share.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu import splash_attention as splash
+        >>> import gradix.numpy as jnp
+        >>> mask = splash.MultiHeadMask([splash.FullMask((4, 6))] * 2)
+        >>> attend = splash.make_splash_mqa(mask, head_shards=1, q_seq_shards=1)
+        >>> attend(jnp.ones((2, 4, 8)), jnp.ones((6, 8)), jnp.ones((6, 3))).shape
+        (2, 4, 3)
+    """
     return _made(mask, is_mqa=True, head_shards=head_shards, q_seq_shards=q_seq_shards, **options)
 
 

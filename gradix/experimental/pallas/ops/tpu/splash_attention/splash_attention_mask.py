@@ -71,14 +71,26 @@ class _Joined(Mask):
 
 
 class LogicalOr(_Joined):
-    """What either of two masks shows."""
+    """What either of two masks shows.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> (masks.LocalMask((1, 4), (0, 0), 0) | masks.LocalMask((1, 4), (0, 0), 2))[:, :].astype(int)
+        array([[1, 0, 1, 0]])
+    """
 
     def __getitem__(self, idx: Any) -> np.ndarray:
         return self.left[idx] | self.right[idx]
 
 
 class LogicalAnd(_Joined):
-    """What both of two masks show."""
+    """What both of two masks show.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> (masks.CausalMask((1, 4), 2) & masks.LocalMask((1, 4), (0, None), 1))[:, :].astype(int)
+        array([[0, 1, 1, 0]])
+    """
 
     def __getitem__(self, idx: Any) -> np.ndarray:
         return self.left[idx] & self.right[idx]
@@ -109,7 +121,13 @@ class _Computed(Mask):
 
 
 class FullMask(_Computed):
-    """Every query looks at every key."""
+    """Every query looks at every key.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> masks.FullMask((2, 3))[:, :].all()
+        np.True_
+    """
 
     def __init__(self, _shape: tuple[int, int]):
         super().__init__(_shape)
@@ -119,7 +137,14 @@ class FullMask(_Computed):
 
 
 class CausalMask(_Computed):
-    """Queries look at the keys up to their own place plus `offset`."""
+    """Queries look at the keys up to their own place plus `offset`.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> masks.CausalMask((2, 3))[:, :].astype(int)
+        array([[1, 0, 0],
+               [1, 1, 0]])
+    """
 
     def __init__(self, shape: tuple[int, int], offset: int = 0, shard_count: int = 1):
         super().__init__(shape, offset=offset)
@@ -129,7 +154,15 @@ class CausalMask(_Computed):
 
 
 class ChunkedCausalMask(_Computed):
-    """Queries look at the keys up to their own place in chunks of `chunk_size` of their own."""
+    """Queries look at the keys up to their own place in chunks of `chunk_size` of their own.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> masks.ChunkedCausalMask((3, 3), 2)[:, :].astype(int)
+        array([[1, 0, 0],
+               [1, 1, 0],
+               [0, 0, 1]])
+    """
 
     def __init__(self, shape: tuple[int, int], chunk_size: int, shard_count: int = 1):
         if chunk_size < 1:
@@ -142,7 +175,14 @@ class ChunkedCausalMask(_Computed):
 
 
 class LocalMask(_Computed):
-    """Queries look at so many keys before and after their own place plus `offset`; None is no limit."""
+    """Queries look at so many keys before and after their own place plus `offset`; None is no limit.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> masks.LocalMask((2, 4), (0, 1), offset=1)[:, :].astype(int)
+        array([[0, 1, 1, 0],
+               [0, 0, 1, 1]])
+    """
 
     def __init__(
         self, shape: tuple[int, int], window_size: tuple[int | None, int | None], offset: int, shard_count: int = 1
@@ -160,7 +200,14 @@ class LocalMask(_Computed):
 
 
 class NumpyMask(Mask):
-    """A mask given as an array of booleans."""
+    """A mask given as an array of booleans.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> import numpy as np
+        >>> masks.NumpyMask(np.eye(2, dtype=bool)).shape
+        (2, 2)
+    """
 
     def __init__(self, array: np.ndarray):
         if array.ndim != 2 or array.dtype != np.bool_:
@@ -179,7 +226,13 @@ class NumpyMask(Mask):
 
 
 class MultiHeadMask(Mask):
-    """A mask for each head; all have one shape."""
+    """A mask for each head; all have one shape.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> masks.MultiHeadMask([masks.CausalMask((4, 4)), masks.FullMask((4, 4))]).shape
+        (2, 4, 4)
+    """
 
     def __init__(self, masks: Sequence[Mask]):
         if not masks or any(m.shape != masks[0].shape for m in masks):
@@ -199,19 +252,38 @@ class MultiHeadMask(Mask):
 
 
 def make_causal_mask(shape: tuple[int, int], offset: int = 0) -> np.ndarray:
-    """The array of a `CausalMask`."""
+    """The array of a `CausalMask`.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> masks.make_causal_mask((1, 3), 1).astype(int)
+        array([[1, 1, 0]])
+    """
     return CausalMask(shape, offset)[:, :]
 
 
 def make_chunk_attention_mask(shape: tuple[int, int], chunk_size: int) -> np.ndarray:
-    """The array of a `ChunkedCausalMask`."""
+    """The array of a `ChunkedCausalMask`.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> masks.make_chunk_attention_mask((2, 2), 1).astype(int)
+        array([[1, 0],
+               [0, 1]])
+    """
     return ChunkedCausalMask(shape, chunk_size)[:, :]
 
 
 def make_local_attention_mask(
     shape: tuple[int, int], window_size: tuple[int | None, int | None], *, offset: int = 0
 ) -> np.ndarray:
-    """The array of a `LocalMask`."""
+    """The array of a `LocalMask`.
+
+    Example:
+        >>> from gradix.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
+        >>> masks.make_local_attention_mask((1, 3), (None, 1)).astype(int)
+        array([[1, 1, 0]])
+    """
     return LocalMask(shape, window_size, offset)[:, :]
 
 
