@@ -76,6 +76,43 @@ def test_the_line_that_made_what_is_kept_is_named():
     assert "rows" in repr(m)
 
 
+def nested(x):
+    def twice(x):
+        big = jnp.zeros((256, 256))
+        return lax.fori_loop(0, 4, lambda i, b: b.at[i].set(x[0]), big)
+
+    return jnp.sort(gradix.jit(twice)(x), 0).sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        nested,
+        lambda x: lax.cond(x[0, 0] > 0, lambda: lax.fori_loop(0, 4, lambda i, b: b @ x, x), lambda: jnp.sort(x, 0)),
+        lambda x: lax.switch(0, [lambda y: y @ y @ y, lambda y: lax.fori_loop(0, 3, lambda i, c: c @ y, y)], x) @ x,
+    ],
+    ids=["loop in a call", "loop in a branch", "branches"],
+)
+def test_loops_in_calls_and_branches_sum_to_what_xla_measures(f):
+    m = gradix.jit(f).memory(np.ones((256, 256), "f4"))
+    assert 0.99 * m.peak <= sum(r.bytes for r in m.rows) <= m.peak
+
+
+def test_constants_are_of_the_line_that_reads_them():
+    """The compiler knows them by the call of the function in which they stood."""
+
+    def f(x):
+        def inner(x):
+            mask = x > 0
+            return lax.scan(lambda c, _: (jnp.where(mask, jnp.sort(c * 1.5, 0), 1.0), None), x, length=5)[0]
+
+        return gradix.jit(inner)(x).sum()
+
+    m = gradix.jit(gradix.grad(f)).memory(np.ones((256, 256), "f4"))
+    call = f.__code__.co_firstlineno + 5
+    assert not [r for r in m.rows if r.line == call and r.bytes > 1000 and r.kind == "temporary"], str(m)
+
+
 def test_captured_arrays_donated_and_static_arguments_and_types():
     held = jnp.ones((64, 64))
     m = gradix.jit(lambda x, n: held @ x * n, static_argnums=1, donate_argnums=0).memory(

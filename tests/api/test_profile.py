@@ -14,9 +14,11 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from benchmarks import lines as lines_apart
 from gradix import lax, profiler
 from gradix._api.costs import machine_peak
 from gradix._api.costs.profile import profile
+from gradix._api.costs.runs import runs_of
 
 HERE = Path(__file__).name
 X = jnp.eye(128)
@@ -240,6 +242,73 @@ def test_nothing_is_loaded_before_it_is_named():
     assert profile is gradix.profile
 
 
+# -- time that threads share --------------------------------------------------------------------------
+
+
+def event(name, start, end, **stats):
+    return SimpleNamespace(name=name, start_ns=start, duration_ns=end - start, stats=stats.items())
+
+
+def op(name, start, end):
+    return event(name, start, end, hlo_op=name, hlo_module="m", program_id=1)
+
+
+def pooled(what, at, **number):
+    return event(f"ThreadpoolListener::{what}", at, at, **number)
+
+
+def runs(*threads):
+    plane = SimpleNamespace(lines=[SimpleNamespace(events=events) for events in threads])
+    reader = SimpleNamespace(from_serialized_xspace=lambda _: SimpleNamespace(planes=[plane]))
+    found = runs_of(reader, b"")
+    own = {}
+    for run in found:
+        own[run.name] = own.get(run.name, 0) + round(run.own * 1e9)
+    return found, own
+
+
+def test_work_that_goes_on_in_a_pool_is_its_operations():
+    """The call of a convolution returns at once; the operations that follow start in the last region of its work."""
+    caller = [op("convolution", 0, 5), pooled("Record", 2, _p=1), event("ThunkExecutor::Execute (wait)", 5, 200)]
+    worker = [
+        pooled("StartRegion", 10, _c=1),
+        pooled("Record", 20, _p=2),  # it asks for more
+        pooled("StopRegion", 40),
+        pooled("StartRegion", 50, _c=2),
+        event("ThunkExecutor::Execute", 90, 150),
+        op("sine", 95, 145),
+        event("end: convolution", 151, 151),
+        pooled("StopRegion", 155),
+    ]
+    found, own = runs(caller, worker)
+    assert own == {"convolution": 5 + 30 + (90 - 50) + 5, "sine": 50}
+    assert [run.is_part for run in found if run.name == "convolution"] == [False, True, True]
+    assert [run.thread for run in found] == [0, 1, 1, 1]
+
+
+def test_an_operation_on_several_threads_counts_the_time_once():
+    """The clock goes on once, however many threads work at it."""
+    caller = [op("fusion", 0, 100), pooled("Record", 1, _p=7)]
+    workers = [[pooled("StartRegion", 10, _c=7), pooled("StopRegion", end)] for end in (90, 130)]
+    assert runs(caller, *workers)[1] == {"fusion": 130}
+
+
+def test_regions_of_nobody_and_loops():
+    loop = [op("while", 0, 100), op("body", 10, 40), pooled("Record", 12, _p=3), op("body", 50, 80)]
+    worker = [
+        pooled("StopRegion", 1),
+        pooled("StartRegion", 20, _c=3),
+        pooled("StopRegion", 60),
+        pooled("StartRegion", 70, _c=99),
+        pooled("StopRegion", 90),
+        pooled("StartRegion", 95, _c=4),
+        pooled("Record", 96, _p=4),  # no region asks for itself
+        pooled("StopRegion", 99),
+    ]
+    found, own = runs(loop, worker)
+    assert own == {"while": 40, "body": 30 + 20 + 30} and len(found) == 4
+
+
 # -- profiles for other tools -------------------------------------------------------------------------
 
 
@@ -287,3 +356,20 @@ def test_specialized_functions_of_the_same_name_are_left_out():
 
     rows = gradix.profile(step)(jnp.eye(64)).lines
     assert any(r.flops > 0 for r in rows) and special is not None
+
+
+def test_costly_lines_are_those_that_cost_most_apart():
+    def f(x):
+        y = jnp.sin(x)
+        pairs = y[:, None] * y
+        sorted_pairs = jnp.sort(pairs, 0)
+        return (sorted_pairs @ sorted_pairs)[0]
+
+    first = f.__code__.co_firstlineno
+    args = (jnp.ones(128),)
+    flops = max(gradix.profile(f)(*args).lines, key=lambda row: row.flops)
+    alone = {line - first: a for (_, line), a in lines_apart.apart(f, args, 1).items()}
+    peak = [line - first for _, line in lines_apart.ranked(lines_apart.at_peak(f, args))]
+    assert flops.line - first == 4 and set(alone) == {1, 2, 3, 4}
+    assert alone[1].nbytes == 128 * 4 and alone[3].nbytes >= 128 * 128 * 4
+    assert all(alone[line].nbytes >= 128 * 128 * 4 for line in peak[:2])

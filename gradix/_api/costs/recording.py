@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 from gradix._api.costs.lines import Lined, described, lined, phase
+from gradix._api.costs.runs import Run, runs_of
 from gradix._api.devices import live_arrays
 from gradix._api.jit.jitted_function import JitFunction, jitted_functions, kept
 from gradix._api.jit.traced import Traced
@@ -20,27 +20,6 @@ from gradix._stablehlo.emitter import identifier
 
 # the recording that is going on
 _recording: list[Recording] = []
-
-
-class Run(NamedTuple):
-    """One run of an operation: when, where, and how long without what ran inside of it.
-
-    Attributes:
-        name: the operation's name in its program.
-        program: the name of the program.
-        number: the number of the program.
-        thread: the thread that ran it, by number.
-        start, seconds: when it began, since the profile began, and how long it took.
-        own: the seconds without the operations that it waited for.
-    """
-
-    name: str
-    program: str
-    number: int
-    thread: int
-    start: float
-    seconds: float
-    own: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,7 +79,7 @@ class Recording:
         finally:
             self.seconds = time.perf_counter() - self._start
             self._undo()
-        self.runs = _runs(xla_profiler.data_class("ProfileData"), self._session.stop())
+        self.runs = runs_of(xla_profiler.data_class("ProfileData"), self._session.stop())
 
     def _undo(self) -> None:
         _recording.clear()
@@ -137,7 +116,7 @@ class Recording:
         for run in self.runs:
             counted = by_program.setdefault((run.program, run.number), {})
             held = counted.setdefault(run.name, [0, 0.0])
-            held[0] += 1
+            held[0] += not run.is_part
             held[1] += run.own
         found = []
         for (name, number), counted in by_program.items():
@@ -171,47 +150,6 @@ def _shared(module: Module, whole: Instruction, calls: int, seconds: float) -> l
         name = origin.scope.rpartition("/")[2] or whole.opcode
         found[key] = Work(*key, name, calls, *more)
     return list(found.values())
-
-
-def _runs(reader, recorded: bytes) -> list[Run]:
-    """The runs of operations in what XLA recorded."""
-    with warnings.catch_warnings():
-        # The reader makes classes whose deprecation, as an error, would end the process.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return _read(reader, recorded)
-
-
-def _read(reader, recorded: bytes) -> list[Run]:
-    found = []
-    thread = 0
-    for plane in reader.from_serialized_xspace(recorded).planes:
-        for line in plane.lines:
-            ops = []
-            for event in line.events:
-                stats = dict(event.stats)
-                if "hlo_op" in stats:
-                    known = stats["hlo_op"], stats["hlo_module"], int(stats.get("program_id", 0))
-                    ops.append((event.start_ns, event.duration_ns, *known))
-            if ops:
-                found += _own_times(sorted(ops, key=lambda op: (op[0], -op[1])), thread)
-                thread += 1
-    return sorted(found, key=lambda run: run.start)
-
-
-def _own_times(ops: list[tuple], thread: int) -> list[Run]:
-    """The runs of one thread, each without the time of those inside of it."""
-    own = [duration for _, duration, *_ in ops]
-    around: list[int] = []
-    for k, (start, duration, *_) in enumerate(ops):
-        while around and start >= ops[around[-1]][0] + ops[around[-1]][1]:
-            around.pop()
-        if around:
-            own[around[-1]] -= duration
-        around.append(k)
-    return [
-        Run(name, program, number, thread, start * 1e-9, duration * 1e-9, max(own[k], 0) * 1e-9)
-        for k, (start, duration, name, program, number) in enumerate(ops)
-    ]
 
 
 def _program_of(name: str, number: int, operations: set[str]) -> Lined | None:

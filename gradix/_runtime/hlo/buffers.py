@@ -107,11 +107,7 @@ def peak(found: list[Buffer], sizes: dict[int, int]) -> Peak:
     for b in temporary:
         changes[b.first] = changes.get(b.first, 0) + b.nbytes
         changes[b.last + 1] = changes.get(b.last + 1, 0) - b.nbytes
-    most, at, now = -1, 0, 0
-    for position in sorted(changes):
-        now += changes[position]
-        if now > most:
-            most, at = now, position
+    at = _moment(temporary, changes)
     alive: list[tuple[Buffer, int]] = []
     for b in sorted(found, key=lambda b: (b.kind != "argument", -b.first, b.nbytes)):
         if b.first <= at <= b.last and b.kind == "temporary":
@@ -122,6 +118,38 @@ def peak(found: list[Buffer], sizes: dict[int, int]) -> Peak:
     alive += [(b, sizes[b.allocation]) for b in _each(found, "argument", reversed_order=True)]
     alive += [(b, sizes[b.allocation]) for b in _each(found, "result", reversed_order=False)]
     return Peak(sum([n for _, n in alive]), alive, at)
+
+
+def _moment(temporary: list[Buffer], changes: dict[int, int]) -> int:
+    """The position at which buffers take most memory, where they overlap once.
+
+    Args:
+        temporary: the buffers.
+        changes: by how much the sum of their bytes changes, by position.
+    """
+    now, sums = 0, []
+    for position in sorted(changes):
+        now += changes[position]
+        sums.append((-now, position))
+    most, at = -1, 0
+    for upper, position in sorted(sums):  # a sum is more than what is taken where buffers overlap
+        if -upper <= most:
+            break
+        taken = _taken([b for b in temporary if b.first <= position <= b.last])
+        if taken > most:
+            most, at = taken, position
+    return at
+
+
+def _taken(found: list[Buffer]) -> int:
+    """The bytes that buffers take together."""
+    whole, allocation, end = 0, -1, 0
+    for b in sorted(found, key=lambda b: (b.allocation, b.offset)):
+        if b.allocation != allocation:
+            allocation, end = b.allocation, 0
+        whole += max(b.offset + b.nbytes - max(end, b.offset), 0)
+        end = max(end, b.offset + b.nbytes)
+    return whole
 
 
 def _ended_where_taken_over(found: list[Buffer]) -> list[Buffer]:
@@ -200,7 +228,18 @@ class _Uses:
                     if (following[0].id, following[1]) not in seen:
                         seen.add((following[0].id, following[1]))
                         waiting.append(following)
+            caller = self._returns(at)
+            if caller is not None and (caller.id, place) not in seen:
+                seen.add((caller.id, place))
+                waiting.append((caller, place))
         return last, by
+
+    def _returns(self, i: Instruction) -> Instruction | None:
+        """The call whose result an instruction is."""
+        part = self.module.part_of[i.id]
+        caller = self.module.callers.get(part)
+        is_root = self.module.computations[part].root == i.id
+        return caller if is_root and caller is not None and caller.opcode in ("call", "conditional") else None
 
     def _handed_on(self, user: Instruction, k: int, index: tuple[int, ...]) -> list:
         """The values that hold the same memory as part `index` of operand `k`."""

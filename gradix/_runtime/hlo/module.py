@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Iterator
 from math import prod
@@ -115,7 +116,9 @@ class Instruction:
         self.opcode = _text(held, 2)
         self.shape = _shape(held[3][0]) if 3 in held else Shape(0, ())
         self.scope, frame = _metadata(held)
-        self.place = frames[frame] if 0 < frame < len(frames) else None
+        # These have the place of the call of the function that they stood in.
+        is_placed = 0 < frame < len(frames) and self.opcode not in ("parameter", "get-tuple-element")
+        self.place = frames[frame] if is_placed else None
         self.operands = _numbers(held, 36)
         self.called = _numbers(held, 38)
         self.index, self.parameter = held.get(13, [0])[0], held.get(9, [0])[0]
@@ -228,8 +231,14 @@ class Module:
     def origin(self, i: Instruction) -> Instruction:
         """The instruction that tells where one comes from: itself, or the nearest that knows.
 
-        What it is made of knows best, then what calls it, then what reads it.
+        What it is made of knows best, then what calls it, then what reads it. Of constants only
+        their readers know: the compiler gives one to several lines, and takes it for the call of
+        the function that it stood in.
         """
+        if i.id in self._constants:
+            for reader in self._readers(i):
+                if (found := self._nearest(reader, self._readers)) is not None:
+                    return found
         found = self._nearest(i, self._sources) or self._nearest(i, self._readers)
         return found or i
 
@@ -250,6 +259,19 @@ class Module:
                     seen.add(other.id)
                     waiting.append(other)
         return None
+
+    @functools.cached_property
+    def _constants(self) -> set[int]:
+        """The numbers of constants, and of what nothing but constants went into."""
+        found: set[int] = set()
+        for part in self.computations.values():
+            for i in part.instructions:  # operands come before what reads them
+                is_made_of_them = found.issuperset(i.operands) and (
+                    i.opcode in ("broadcast", "copy", "bitcast") or i.opcode == "fusion" and not self.flops(i)
+                )
+                if i.opcode == "constant" or is_made_of_them:
+                    found.add(i.id)
+        return found
 
     def _sources(self, i: Instruction) -> list[Instruction]:
         caller = self.callers.get(self.part_of[i.id])
