@@ -45,6 +45,7 @@ DOES = {
         "jax_log_compiles": "log every trace and compilation",
         "jax_explain_cache_misses": "log why a function is traced again",
         "gradix_retrace_warning": "after how many retraces of one function a warning says why; 0 for never",
+        "gradix_check": "what functions that are jitted from now on check for, as `jit(f, check=…)` does: `nan`, `index`, or others, joined with commas",
         "gradix_tier": "how a function runs first: `quick` compiles with few optimizations and whole after some calls, `auto` runs the first calls of tiny functions on the host",
         "gradix_quick_calls": "how many calls the quickly compiled program serves",
         "gradix_eager": "where eager operations run: `host`, `xla`, or as measured",
@@ -112,7 +113,7 @@ def _default(name: str):
 
 
 _OWN_DEFAULTS = {
-    "gradix_cache": None, "gradix_cache_max_days": 90, "gradix_collective_timeout": 600.0, "gradix_eager": "auto",
+    "gradix_cache": None, "gradix_cache_max_days": 90, "gradix_check": "", "gradix_collective_timeout": 600.0, "gradix_eager": "auto",
     "gradix_home_mesh": None, "gradix_host_kernels": True, "gradix_kept_memory": 1 << 29, "gradix_memory_stacks": False, "gradix_mesh": None, "gradix_progress": False,
     "gradix_quick_calls": 32, "gradix_retrace_warning": 3, "gradix_rewrites": "all", "gradix_tier": "xla",
     "gradix_xla_metadata": None,

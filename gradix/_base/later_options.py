@@ -22,4 +22,5 @@ def _seconds(name: str, value):
 
 config.define("gradix_xla_metadata", None, _attributes, traced=True)
 config.define("gradix_collective_timeout", 600.0, _seconds)
+config.define("gradix_check", "")  # its names are checked where a function is jitted
 config.define("gradix_host_kernels", True, traced=True)

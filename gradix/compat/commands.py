@@ -16,6 +16,7 @@ from gradix._version import __version__
 from gradix.compat import answering, check, doctor, fixing
 from gradix.compat.programs import PROGRAM, failed, run
 
+_checked = lazy_module("gradix._api.jit.checked")
 _explain = lazy_module("gradix._api.jit.explain")
 _launch = lazy_module("gradix.launch")
 _profile = lazy_module("gradix._api.costs.profile")
@@ -42,10 +43,13 @@ def parser() -> argparse.ArgumentParser:
         return made
 
     programs = [
-        add("run", lambda given: run(_program(given)), "run a program with gradix in place of jax"),
+        add("run", _run, "run a program with gradix in place of jax"),
         add("explain", _explained, "run a program, and tell what is traced and compiled, and why"),
         add("profile", _profiled, "run a program, and tell what each of its lines costs"),
     ]
+    about = 'what jitted functions check for, such as "nan,index"; they raise where it happens'
+    programs[0].add_argument("--check", metavar="KINDS", help=about)
+    programs[2].add_argument("--memory", action="store_true", help="tell what is in memory, too, by line")
     programs[2].add_argument("--most", type=int, default=20, metavar="N", help="lines to print")
     programs[2].add_argument("--html", metavar="FILE", help="write the page of the profile")
     programs[2].add_argument("--perfetto", metavar="FILE", help="write a timeline for ui.perfetto.dev")
@@ -87,6 +91,16 @@ def _program(given: argparse.Namespace) -> list[str]:
     return [*(["-m"] if given.module else []), given.program, *given.arguments]
 
 
+def _run(given: argparse.Namespace) -> int:
+    if given.check:
+        try:
+            _checked.names_of(given.check)
+        except ValueError as e:
+            return failed(str(e), 2)
+        config.config.update("gradix_check", given.check)
+    return run(_program(given))
+
+
 def _explained(given: argparse.Namespace) -> int:
     with _explain.explain():
         return run(_program(given))
@@ -99,6 +113,9 @@ def _profiled(given: argparse.Namespace) -> int:
         except SystemExit as end:  # the program's own end, after which its profile is shown
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
     print(_profile.table(p, given.most))
+    if given.memory:
+        for name, table in p.memory().items():
+            print(f"\nmemory of {name}: {table}")
     if given.html:
         p.save(given.html)
     if given.perfetto:

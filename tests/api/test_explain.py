@@ -235,3 +235,17 @@ def test_in_place_of_jax_the_log_tells_and_warnings_never():
         run_many("import gradix, logging; gradix.install_as_jax(); logging.getLogger('gradix').setLevel(logging.ERROR)")
         == ""
     )
+
+
+def test_functions_of_the_same_code_are_told_to_be_made_once():
+    kept = gradix.jit(lambda x: x + 1)
+    with gradix.debug.explain(show=False) as seen:
+        made = [gradix.jit(lambda x: x * k) for k in range(3)]  # each is kept, as one that is gone frees its code
+        for f in made:
+            f(1.0)
+        kept(1.0)
+        kept.clear_cache()
+        kept(1.0)
+    whys = [e.why for e in seen.events if e.kind == "trace"]
+    assert whys[0] == whys[3] == whys[4] == "never traced before"
+    assert [why.split(";")[0] for why in whys[1:3]] == [f"function number {n} of the same code" for n in (2, 3)]

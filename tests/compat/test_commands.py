@@ -55,10 +55,19 @@ def test_version_and_usage(capsys):
 
 def test_a_program_is_profiled(script, tmp_path):
     done = run(
-        "profile", "--html", str(tmp_path / "p.html"), "--perfetto", str(tmp_path / "t.json"), str(script), "a", "--b"
+        "profile",
+        "--memory",
+        "--html",
+        str(tmp_path / "p.html"),
+        "--perfetto",
+        str(tmp_path / "t.json"),
+        str(script),
+        "a",
+        "--b",
     )
     assert done.returncode == 2, done.stderr
     assert "262144.0 ['a', '--b']" in done.stdout and re.search(r"program\.py:7 +y = x @ x", done.stdout)
+    assert re.search(r"memory of f: peak .* KiB = arguments(.*\n)+.*argument x ", done.stdout)
     assert (
         "y = x @ x" in (tmp_path / "p.html").read_text()
         and json.loads((tmp_path / "t.json").read_text())["traceEvents"]
@@ -69,6 +78,16 @@ def test_a_program_is_run_and_explained(script):
     assert run("run", str(script)).stdout == "262144.0 []\n"
     done = run("explain", str(script), "x")
     assert done.returncode == 1 and re.search(r"trace +f \(", done.stderr) and "262144.0 ['x']" in done.stdout
+
+
+def test_a_program_is_run_with_checks(tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text("import jax\nimport jax.numpy as jnp\nprint(jax.jit(lambda i: jnp.arange(3)[i])(5))\n")
+    assert run("run", str(path)).stdout == "2\n"
+    done = run("run", "--check", "nan,index", str(path))
+    assert done.returncode == 1 and re.search(r"IndexError: .*index 5 .*wrong\.py:3", done.stderr)
+    done = run("run", "--check", "indx", str(path))
+    assert done.returncode == 2 and "check must name kinds of errors" in done.stderr
 
 
 def test_the_cache_is_told_of_and_cleared(script, tmp_path):

@@ -87,8 +87,11 @@ def has_doubtful_sum(values):
     return functools.reduce(bitwise_or, [ne(s, s) for s in sums])
 
 
-def _outside(shape, starts, limits, axes) -> Finding | None:
-    """The check of index vectors, along the last axis of `starts`, that `0 <= start <= limit`."""
+def _outside(shape, starts, limits, axes, is_mapped: bool = False) -> Finding | None:
+    """The check of index vectors, along the last axis of `starts`, that `0 <= start <= limit`.
+
+    With `is_mapped` there is a vector for each example of a `vmap`, which the error names.
+    """
     if not starts.aval.size:
         return None
     starts = convert_element_type(starts, _INT) if starts.aval.dtype.itemsize < 4 else starts
@@ -107,9 +110,13 @@ def _outside(shape, starts, limits, axes) -> Finding | None:
 
     def exception(words, place):
         index, axis = int(words[:1].view(np.int32)[0]), axes[int(words[1]) % len(axes)]
+        example = ""
+        if is_mapped:
+            at = np.unravel_index(int(words[1]) // len(axes), starts.aval.shape[:-1])
+            example = f" in example {', '.join(map(str, at))} of a vmap"
         return OOBError(
             f"out-of-bounds indexing for array of shape {shape}: index {index} is out of bounds for axis "
-            f"{axis} with size {shape[axis]}. ({place})"
+            f"{axis} with size {shape[axis]}{example}. ({place})"
         )
 
     return Finding(any_of(bad), met, exception)
@@ -155,10 +162,11 @@ def _scatter(eqn, args):
 
 
 def _windows(eqn, args, axes, sizes):
-    if eqn.params["mode"] == GatherScatterMode.CLIP or not axes:
+    mode = eqn.params["mode"]
+    if mode is GatherScatterMode.CLIP or not axes:
         return None
-    shape = args[0].aval.shape
-    return _outside(shape, args[1], [shape[d] - sizes[d] for d in axes], tuple(axes))
+    shape, is_mapped = args[0].aval.shape, mode is GatherScatterMode.CLIP_STARTS
+    return _outside(shape, args[1], [shape[d] - sizes[d] for d in axes], tuple(axes), is_mapped)
 
 
 # primitive -> (the kind of error, the check of its operands before it is applied)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gradix._api.costs.lines import shown_bytes, source
-from gradix._api.costs.recording import Recording, Work
+from gradix._api.costs.memory import Memory, memory_of
+from gradix._api.costs.recording import STAGES_OF_COMPILATION, Recording, Work
 from gradix._api.jit.jit import jit
 from gradix._api.jit.jitted_function import JitFunction
 from gradix._base.lazy import lazy_module
@@ -19,7 +20,7 @@ from gradix._base.tree import tree_leaves
 
 _page = lazy_module("gradix._api.costs.page")
 _pandas = lazy_module("pandas")
-_STAGES = ("trace", "lower", "compile", "load", "run", "eager")
+_STAGES = (*STAGES_OF_COMPILATION, "run", "eager")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,6 +77,22 @@ class Profile:
 
     def __repr__(self) -> str:
         return f"<Profile of {1e3 * self.seconds:.1f} ms, {len(self.lines)} lines; print it for the table>"
+
+    def memory(self) -> dict[str, Memory]:
+        """What each compiled program that ran has in memory at most, by line, as `jit(f).memory` tells.
+
+        Example:
+            >>> import gradix, gradix.numpy as jnp
+            >>> p = gradix.profile(lambda x: jnp.sort(x @ x).sum())(jnp.ones((128, 128)))
+            >>> [table.arguments for table in p.memory().values()]
+            [65536]
+        """
+        found: dict[str, Memory] = {}
+        for (name, _), signature in self._recording.signatures.items():
+            table = memory_of(*signature)
+            if name not in found or found[name].peak < table.peak:
+                found[name] = table
+        return found
 
     def to_pandas(self, by: str = "lines"):
         """The rows as a pandas DataFrame; `by` is "lines", "scopes" or "operations"."""

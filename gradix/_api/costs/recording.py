@@ -18,6 +18,7 @@ from gradix._runtime import pending, xla_profiler
 from gradix._runtime.hlo.module import Instruction, Module, Place
 from gradix._stablehlo.emitter import identifier
 
+STAGES_OF_COMPILATION = ("trace", "lower", "compile", "load")
 # the recording that is going on
 _recording: list[Recording] = []
 
@@ -44,6 +45,7 @@ class Recording:
         self.runs: list[Run] = []
         self.eager: dict[tuple, list[float]] = {}  # count, seconds, bytes
         self.programs: dict[tuple[str, int], Lined] = {}
+        self.signatures: dict[tuple[str, int], tuple[Traced, tuple]] = {}  # of the programs, with types
         self.seconds = 0.0
         self._is_inside = False
         self.functions: list[JitFunction] = []  # those that are made meanwhile
@@ -92,7 +94,7 @@ class Recording:
         """An eager operation, which is waited for so that its time is that of its line."""
         if self._is_inside:  # an operation of a program that an eager one holds
             return self._evaluate(primitive, arrays, params)
-        at, start = source.current(2), time.perf_counter()
+        at, start, known = source.current(2), time.perf_counter(), len(self.compiler)
         self._is_inside = True
         try:
             found = self._evaluate(primitive, arrays, params)
@@ -105,7 +107,9 @@ class Recording:
         key = at, primitive.name
         counted = self.eager.setdefault(key, [0, 0.0, 0.0])
         counted[0] += 1
-        counted[1] += time.perf_counter() - start
+        # The time of its compilation is that of a stage.
+        made = sum([event.seconds for event in self.compiler[known:] if event.kind in STAGES_OF_COMPILATION])
+        counted[1] += max(time.perf_counter() - start - made, 0.0)
         moved = [*[a for a in arrays if type(a) is ArrayImpl], *outs]
         counted[2] += sum([getattr(x, "nbytes", 0) for x in moved])
         return found
@@ -120,10 +124,11 @@ class Recording:
             held[1] += run.own
         found = []
         for (name, number), counted in by_program.items():
-            program = _program_of(name, number, set(counted))
-            if program is None:  # one of an eager operation, whose time is counted as such
+            signature = _signature_of(name, number, set(counted))
+            if signature is None:  # one of an eager operation, whose time is counted as such
                 continue
-            self.programs[name, number] = program
+            program = self.programs[name, number] = lined(*signature)
+            self.signatures[name, number] = signature
             for operation, (calls, seconds) in counted.items():
                 instruction = program.module.by_name.get(operation)
                 if instruction is not None:
@@ -152,8 +157,8 @@ def _shared(module: Module, whole: Instruction, calls: int, seconds: float) -> l
     return list(found.values())
 
 
-def _program_of(name: str, number: int, operations: set[str]) -> Lined | None:
-    """The jitted function's program with this name and these operations, compiled with lines."""
+def _signature_of(name: str, number: int, operations: set[str]) -> tuple[Traced, tuple] | None:
+    """The signature of a jitted function whose program has this name and these operations, with types."""
     fits = []
     for function in jitted_functions():
         if identifier(function._name) != name:
@@ -166,7 +171,7 @@ def _program_of(name: str, number: int, operations: set[str]) -> Lined | None:
     if not fits:
         return None
     _, traced, avals = max(fits, key=lambda fit: fit[0])
-    return lined(traced, avals)
+    return traced, avals
 
 
 def _compiled(traced) -> list[tuple[tuple, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gradix._base import config
 from gradix._base.lazy import lazy_module
 from gradix._core.effects import CheckEffect, SinkEffect
 from gradix._core.jaxpr import ClosedJaxpr
@@ -12,9 +13,15 @@ if TYPE_CHECKING:
     from gradix._api.jit.traced import Run, Staged, Traced
 
 _checks = lazy_module("gradix._api.checks.jitted")  # few programs are checked
+_options = config.state
 NAMES = ("user", "nan", "div", "index", "float", "automatic", "all")
 _NAN = {"nan", "float", "automatic", "all"}
 _RAISES = CheckEffect("raise")
+
+
+def names_of_all() -> tuple[str, ...] | None:
+    """The kinds of errors that the option `gradix_check` asks for, in functions that ask for none."""
+    return names_of(_options.gradix_check) if _options.gradix_check else None
 
 
 def names_of(check: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, overload
 
 from gradix._api.arguments import complete, name_of
 from gradix._api.jit.argument_roles import ArgumentRoles
-from gradix._api.jit.checked import names_of
+from gradix._api.jit.checked import names_of, names_of_all
 from gradix._api.jit.placed import Shardings, shardings_of
 from gradix._base.lazy import lazy_module
 
@@ -126,7 +126,7 @@ class Options:
 
     def checks(self) -> tuple[str, ...] | None:
         """The kinds of errors that the compiled program checks for."""
-        return None if self.check is None else names_of(self.check)
+        return names_of_all() if self.check is None else names_of(self.check)
 
     def budget(self) -> int | None:
         """The most bytes for temporaries."""

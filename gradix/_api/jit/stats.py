@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import reprlib
 import threading
+import weakref
 from itertools import count
 from typing import Any
 
@@ -16,6 +17,8 @@ from gradix._base.errors import RetraceError
 from gradix._core.jaxpr import DebugInfo
 
 _options = _config.state
+# how many functions of a code were traced
+_made_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 _REMEMBERED = 64  # a new signature is compared with this many earlier ones
 _REASONS = 1024  # at most this many reasons are kept per function; the oldest are dropped first
 
@@ -101,10 +104,19 @@ class TraceLog:
             if retraces.is_due(len(self.reasons)) and not retraces.is_own(self._code):
                 retraces.warn(name, list(self.reasons))
         self._known.append(signature)
-        reason = reason or "never traced before"
+        reason = reason or self._first_reason()
         if _options.jax_explain_cache_misses:
             retraces.log_miss(name, reason)
         return reason
+
+    def _first_reason(self) -> str:
+        """Why a function is traced that never was: it is new, or made anew of code that was."""
+        if self._code is None or self.traces > 1 or retraces.is_own(self._code):
+            return "never traced before"
+        made = _made_of[self._code] = _made_of.get(self._code, 0) + 1
+        if made == 1:
+            return "never traced before"
+        return f"function number {made} of the same code; make it once, and pass what it captures as arguments"
 
     def forget(self) -> None:
         """Drop what earlier traces depended on, such as static arguments; the counts stay."""

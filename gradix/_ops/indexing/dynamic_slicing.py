@@ -127,7 +127,7 @@ class DynamicSlice(Primitive):
             {
                 "dimension_numbers": dnums,
                 "slice_sizes": (*(1,) * mapped, *slice_sizes),
-                "mode": GatherScatterMode.CLIP,
+                "mode": GatherScatterMode.CLIP_STARTS,
                 "fill_value": None,
                 "indices_are_sorted": bool(mapped),
                 "unique_indices": bool(mapped),
@@ -206,7 +206,7 @@ class DynamicUpdateSlice(Primitive):
                 "dimension_numbers": dnums,
                 "indices_are_sorted": True,
                 "unique_indices": True,
-                "mode": GatherScatterMode.CLIP,
+                "mode": GatherScatterMode.CLIP_STARTS,
                 "update_jaxpr": None,
                 "update_consts": (),
             },

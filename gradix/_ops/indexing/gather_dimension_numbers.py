@@ -67,6 +67,11 @@ class GatherScatterMode(enum.Enum):
     FILL_OR_DROP = enum.auto()
     PROMISE_IN_BOUNDS = enum.auto()
     ONE_HOT = enum.auto()
+    # as CLIP, for what `vmap` makes of slices, whose starts nobody asked to move
+    CLIP_STARTS = enum.auto()
+
+    def __str__(self) -> str:
+        return f"GatherScatterMode.{'CLIP' if self in CLIPPING else self.name}"
 
     @staticmethod
     def from_any(s) -> GatherScatterMode:
@@ -81,6 +86,7 @@ class GatherScatterMode(enum.Enum):
             ) from None
 
 
+CLIPPING = frozenset([GatherScatterMode.CLIP, GatherScatterMode.CLIP_STARTS])
 _MODES = {
     "clip": GatherScatterMode.CLIP,
     "fill": GatherScatterMode.FILL_OR_DROP,

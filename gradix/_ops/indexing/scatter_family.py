@@ -17,7 +17,7 @@ from gradix._ops.families import WhereFinite
 from gradix._ops.indexing.gather import lower_limits
 from gradix._ops.indexing.gather_checks import check_scatter
 from gradix._ops.indexing.gather_dimension_numbers import (
-    GatherScatterMode,
+    CLIPPING,
     axes_by_name,
     gather_numbers,
     window_sizes,
@@ -55,7 +55,7 @@ class Scatter(Primitive):
         plan = windows(x.shape, indices.shape, gather_numbers(dimension_numbers), sizes)
         if indices.dtype.kind not in "iu":
             indices = indices.astype(np.intp)
-        ok = None if mode is GatherScatterMode.CLIP else plan.valid(indices)
+        ok = None if mode in CLIPPING else plan.valid(indices)
         out = np.array(x, order="C")
         if not updates.size or not out.size:
             return out
@@ -160,7 +160,7 @@ class Scatter(Primitive):
 
 def clamped(em, x, indices, updates, dnums, mode):
     """The indices; in mode CLIP clamped so that the whole window lies inside the operand."""
-    if mode is not GatherScatterMode.CLIP or not dnums.scatter_dims_to_operand_dims:
+    if mode not in CLIPPING or not dnums.scatter_dims_to_operand_dims:
         return indices
     sizes = window_sizes(x.aval.shape, updates.aval.shape, dnums)
     limits = [x.aval.shape[d] - sizes[d] for d in dnums.scatter_dims_to_operand_dims]
