@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks import (
     cases,  # noqa: F401  (registers the cases)
+    overheads,
     rewrites,
 )
 from benchmarks.case import CASES
@@ -43,7 +44,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample here")
     parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
     parser.add_argument("--rewrites", action="store_true", help="each rewrite of the CPU's table on and off, instead")
+    parser.add_argument("--overheads", action="store_true", help="what looking inside costs, instead")
     options = parser.parse_args()
+    if options.overheads:
+        overheads.main(options.only, options.markdown)
+        return 0
     if options.rewrites:
         rewrites.main(options.only, options.markdown)
         return 0
