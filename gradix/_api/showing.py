@@ -5,11 +5,13 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import display
 from gradix._core.scalar_types import dtype_name
 from gradix._core.trace import Tracer
 
+_rich = lazy_module("gradix._api.rich_tables")
 _MOST = 20_000  # characters of a program that are shown
 _ROWS = 20  # rows of a `Ragged` that are shown
 
@@ -59,6 +61,15 @@ class Summary:
         return "\n".join([*lines, self._total()])
 
     __repr__ = __str__
+
+    def __rich__(self):
+        return _rich.table(
+            "",
+            ("path", "shape", "dtype", "MB"),
+            [(cells, row[3] / max(self.nbytes, 1)) for cells, row in zip(self._cells(), self.rows)],
+            left=("path", "shape", "dtype"),
+            caption=self._total(),
+        )
 
     def _repr_html_(self) -> str:
         head = ("path", "shape", "dtype", "MB")

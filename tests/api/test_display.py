@@ -1,5 +1,9 @@
 """What arrays, programs, functions, meshes and trees show in notebooks."""
 
+import html
+import io
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -134,3 +138,41 @@ def test_rows_of_different_lengths():
 def test_options():
     text = page(gradix.config).text
     assert "jax_debug_nans" in text and "gradix_rewrites" in text and "default" in text
+
+
+def square(x):
+    return (x @ x)[:3].sum()
+
+
+def shown():
+    """What has a table, with texts that it shows."""
+    x = jnp.ones((64, 64))
+    return [
+        (gradix.profile(square)(x), ["ms", "Mflop", "return (x @ x)[:3].sum()"]),
+        (gradix.jit(square).memory(x), ["peak", "made by", "argument x"]),
+        (gradix.tree.summary({"dense": x, "[b]": 1.0}), ["['dense']", "['[b]']", "float32", "4,096 elements"]),
+    ]
+
+
+def test_tables_in_notebooks():
+    for table, texts in shown():
+        page = table._repr_html_()
+        assert all(html.escape(text) in page for text in texts), page
+
+
+def test_tables_of_rich():
+    console = pytest.importorskip("rich.console")
+    for table, texts in shown():
+        plain, colored = (
+            console.Console(width=150, force_terminal=c, record=True, file=io.StringIO()) for c in (False, True)
+        )
+        plain.print(table), colored.print(table)
+        text = plain.file.getvalue()
+        assert all(word in text for word in texts), text
+        assert "\x1b[" not in text and "\x1b[" in colored.file.getvalue()
+
+
+def test_rich_is_not_loaded_before_it_prints():
+    code = "import sys, gradix, gradix.numpy as jnp; print(gradix.tree.summary({'w': jnp.ones(3)})); print('rich' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("False\n")

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from html import escape
 from typing import Any
 
 from gradix._api.costs.lines import Lined, lined, phase, shown_bytes, source
 from gradix._api.jit.traced import Traced
+from gradix._base.lazy import lazy_module
+from gradix._core import display as _display
 from gradix._core.trace import state
 from gradix._runtime.hlo.buffers import Buffer, buffers, peak
+
+_rich = lazy_module("gradix._api.rich_tables")
+_SHOWN = 25  # rows at most
+_HEAD = ("bytes", "share", "made by", "until", "what")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,24 +71,40 @@ class Memory:
         self.peak = self.arguments + self.results + self.temporaries
         self.rows = _rows(found, names)
 
-    def __str__(self) -> str:
-        head = (
+    def _head(self) -> str:
+        return (
             f"peak {shown_bytes(self.peak)} = arguments {shown_bytes(self.arguments)} + results "
             f"{shown_bytes(self.results)} + temporaries {shown_bytes(self.temporaries)}"
         )
-        cells = [("bytes", "share", "made by", "until", "what")]
-        for row in self.rows[:25]:
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The first rows, as texts."""
+        cells = []
+        for row in self.rows[:_SHOWN]:
             share = f"{100 * row.bytes / max(self.peak, 1):.1f} %"
             cells.append((shown_bytes(row.bytes), share, _made_by(row), _short(row.until), _what(row)))
+        return cells
+
+    def _rest(self) -> str:
+        """What is told of the rows that are not shown."""
+        rest = self.rows[_SHOWN:]
+        return f"and {len(rest)} more lines with {shown_bytes(sum(r.bytes for r in rest))}" if rest else ""
+
+    def _repr_html_(self) -> str:
+        return _display.frame(self._head(), _display.rows(self._cells(), _HEAD), escape(self._rest()))
+
+    def __rich__(self):
+        shares = [row.bytes / max(self.peak, 1) for row in self.rows]
+        return _rich.table(self._head(), _HEAD, zip(self._cells(), shares), _HEAD[2:], self._rest())
+
+    def __str__(self) -> str:
+        cells = [_HEAD, *self._cells()]
         widths = [max(len(c[k]) for c in cells) for k in range(5)]
         lines = [
             f"{a:>{widths[0]}}  {b:>{widths[1]}}  {c:<{widths[2]}}  {d:<{widths[3]}}  {e}".rstrip()
             for a, b, c, d, e in cells
         ]
-        rest = self.rows[25:]
-        if rest:
-            lines.append(f"and {len(rest)} more lines with {shown_bytes(sum(r.bytes for r in rest))}")
-        return "\n".join([head, *lines])
+        return "\n".join(filter(None, [self._head(), *lines, self._rest()]))
 
     def __repr__(self) -> str:
         return f"<Memory: peak {shown_bytes(self.peak)}, {len(self.rows)} rows; print it for the table>"

@@ -20,6 +20,8 @@ from gradix._base.tree import tree_leaves
 
 _page = lazy_module("gradix._api.costs.page")
 _pandas = lazy_module("pandas")
+_rich = lazy_module("gradix._api.rich_tables")
+_SHOWN = 20  # rows of a table that is printed
 _STAGES = (*STAGES_OF_COMPILATION, "run", "eager")
 
 
@@ -73,7 +75,11 @@ class Profile:
         self.stages = _stages(recording)
 
     def __str__(self) -> str:
-        return table(self, 20)
+        return table(self, _SHOWN)
+
+    def __rich__(self):
+        rows = [(_cells(row), row.share) for row in self.lines[:_SHOWN]]
+        return _rich.table(_head(self), _HEAD, rows, ("line", ""), _rest(self, _SHOWN))
 
     def __repr__(self) -> str:
         return f"<Profile of {1e3 * self.seconds:.1f} ms, {len(self.lines)} lines; print it for the table>"
@@ -255,30 +261,40 @@ def _stages(recording: Recording) -> dict[str, float]:
     return found
 
 
+_HEAD = ("ms", "share", "calls", "moved", "Mflop", "line", "")
+
+
+def _head(p: Profile) -> str:
+    """How long it took, by stages."""
+    stages = ", ".join([f"{k} {1e3 * s:.1f} ms" for k, s in p.stages.items() if s >= 5e-5])
+    return f"{1e3 * p.seconds:.1f} ms: {stages}"
+
+
+def _cells(row: ProfileRow) -> tuple[str, ...]:
+    when = f" ({row.phase})" if row.phase else ""
+    return (
+        f"{1e3 * row.seconds:.2f}",
+        f"{100 * row.share:.1f} %",
+        str(row.calls),
+        shown_bytes(row.bytes),
+        f"{1e-6 * row.flops:.1f}",
+        f"{os.path.basename(row.file)}:{row.line}" if row.file else "",
+        row.source[:60] + when,
+    )
+
+
+def _rest(p: Profile, most: int) -> str:
+    """What is told of the rows that are not shown."""
+    rest = p.lines[most:]
+    return f"and {len(rest)} more lines with {100 * sum([r.share for r in rest]):.1f} %" if rest else ""
+
+
 def table(p: Profile, most: int) -> str:
     """The first rows by line, as text."""
-    stages = ", ".join([f"{k} {1e3 * s:.1f} ms" for k, s in p.stages.items() if s >= 5e-5])
-    cells = [("ms", "share", "calls", "moved", "Mflop", "line", "")]
-    for row in p.lines[:most]:
-        place = f"{os.path.basename(row.file)}:{row.line}" if row.file else ""
-        when = f" ({row.phase})" if row.phase else ""
-        cells.append(
-            (
-                f"{1e3 * row.seconds:.2f}",
-                f"{100 * row.share:.1f} %",
-                str(row.calls),
-                shown_bytes(row.bytes),
-                f"{1e-6 * row.flops:.1f}",
-                place,
-                row.source[:60] + when,
-            )
-        )
+    cells = [_HEAD, *[_cells(row) for row in p.lines[:most]]]
     widths = [max([len(c[k]) for c in cells]) for k in range(6)]
     lines = [
         "  ".join([f"{c[k]:>{widths[k]}}" if k < 5 else f"{c[k]:<{widths[k]}}" for k in range(6)]) + f"  {c[6]}"
         for c in cells
     ]
-    rest = p.lines[most:]
-    if rest:
-        lines.append(f"and {len(rest)} more lines with {100 * sum([r.share for r in rest]):.1f} %")
-    return "\n".join([f"{1e3 * p.seconds:.1f} ms: {stages}", *[line.rstrip() for line in lines]])
+    return "\n".join(filter(None, [_head(p), *[line.rstrip() for line in lines], _rest(p, most)]))
