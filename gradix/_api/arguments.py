@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from gradix._base import source
+from gradix._base.source import located
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.jaxpr import DebugInfo
 
@@ -97,7 +98,7 @@ def found_by_name(wrapper) -> bool:
 
 def place_of(function) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
-    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+    return located(code.co_filename, code.co_firstlineno) if code is not None else ""
 
 
 def hollow(function: Any, depth: int = 8) -> Callable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 
+from gradix._base.source import located
 from gradix._control.call import jit_p
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, fold
 from gradix._core.trace import bind_equation
@@ -34,4 +35,4 @@ def _where(eqn: JaxprEqn, name: str) -> str:
     if eqn.source is None:
         return f"{told}."
     text = linecache.getline(eqn.source.file, eqn.source.line).strip()
-    return f"{told}, at {eqn.source.file}:{eqn.source.line}:\n    {text}"
+    return f"{told}, at {located(eqn.source.file, eqn.source.line)}:\n    {text}"

@@ -73,7 +73,7 @@ _SAID = {
 def place() -> str:
     """The file and line in the user's program that led here."""
     at = source.current()
-    return f"{os.path.relpath(at.file) if _is_below_here(at.file) else at.file}:{at.line}"
+    return source.located(os.path.relpath(at.file) if _is_below_here(at.file) else at.file, at.line)
 
 
 def _is_below_here(file: str) -> bool:

@@ -61,6 +61,21 @@ def is_inside(filename: str) -> bool:
     return _is_inside(filename) if found is None else found
 
 
+def located(file: str, line: int) -> str:
+    """A place as text: `file:line`, or that of a notebook's cell.
+
+    Example:
+        >>> from gradix._base.source import located
+        >>> located("model.py", 3)
+        'model.py:3'
+    """
+    shell = sys.modules.get("IPython")
+    active = getattr(shell, "get_ipython", bool)()
+    name = getattr(getattr(active, "compile", None), "format_code_name", lambda file: None)(file)
+    # IPython names its cells by a pair, as in "Cell", "In[27]".
+    return f"{' '.join(name)}, line {line}" if name is not None else f"{file}:{line}"
+
+
 class SourcePlace:
     """One instruction of the user's program; file, line and function are looked up when read."""
 
@@ -117,7 +132,7 @@ class SourcePlace:
         return hash((id(self.code), self.lasti))
 
     def __str__(self):
-        return f"{self.file}:{self.line} ({self.function})"
+        return f"{located(self.file, self.line)} ({self.function})"
 
     def __repr__(self):
         return f"SourcePlace({self})"

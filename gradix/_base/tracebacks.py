@@ -82,12 +82,8 @@ def filter_frames(error: Exception) -> None:
 
 def _mode() -> str:
     mode = state.jax_traceback_filtering
-    if mode != "auto":
-        return mode
-    shell = sys.modules.get("IPython")
-    # IPython leaves out hidden frames itself, and can show them on request
-    is_interactive = getattr(shell, "get_ipython", bool)()
-    return "tracebackhide" if is_interactive else "quiet_remove_frames"
+    # IPython shows the last frame even if it is hidden.
+    return "quiet_remove_frames" if mode == "auto" else mode
 
 
 def _is_nested(frame: FrameType) -> bool:

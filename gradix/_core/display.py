@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.source import located
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import is_extended
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
@@ -201,7 +202,7 @@ def _program(p: Jaxpr, name: _Names) -> str:
         text = f"{outs} = <b>{escape(eqn.primitive.name)}</b>"
         text += f"<span style='opacity:.65'>[{escape(' '.join(plain))}]</span>" if plain else ""
         text += " " + escape(" ".join([name(v) for v in eqn.invars]))
-        place = f"{eqn.source.file}:{eqn.source.line}" if eqn.source is not None else ""
+        place = located(eqn.source.file, eqn.source.line) if eqn.source is not None else ""
         told = f'title="{escape(place, quote=True)}"'
         if inside:
             folded = "".join([f"<div>{escape(key)}</div>{_program(x, _Names())}" for key, x in inside])

@@ -251,7 +251,7 @@ def _user_function(function):
 
 def _named(function) -> str:
     code = function.__code__
-    return f"{function.__name__} at {code.co_filename}:{code.co_firstlineno}"
+    return f"{function.__name__} at {source.located(code.co_filename, code.co_firstlineno)}"
 
 
 class _State(threading.local):

@@ -4,10 +4,12 @@ import importlib.util
 import os
 import sys
 import traceback
+from types import SimpleNamespace
 
 import pytest
 
 import gradix
+from gradix._base.source import located
 from gradix._base.tracebacks import NOTE, UnfilteredStackTrace, boundary
 from gradix.compat.internals import traceback_util
 
@@ -290,15 +292,37 @@ def test_a_librarys_own_frames(tmp_path, monkeypatch):
     assert shown(raised(lambda: call(bad))) == ["<lambda>", "call", "bad"]
 
 
-def test_in_ipython_frames_are_hidden(monkeypatch):
-    class Shell:
-        @staticmethod
-        def get_ipython():
-            return object()
+@pytest.fixture
+def shell(monkeypatch):
+    """A stand-in for IPython, whose cells are files with names of their own."""
 
-    monkeypatch.setitem(sys.modules, "IPython", Shell)
+    class Compile:
+        @staticmethod
+        def format_code_name(file):
+            return ("Cell", "In[27]") if file == "<ipython-input-27>" else None
+
+    class Shell:
+        compile = Compile
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: Shell))
+
+
+def test_in_ipython_no_frame_of_ours_is_left(shell):
+    """IPython shows the last frame of a traceback even where it is hidden."""
     e = raised(lambda: gradix.jit(lambda x: x.nothing)(1.0))
-    assert not hasattr(e, "__notes__") and shown(e) == ["<lambda>"] * 2 != names(frames_of(e))
+    assert names(frames_of(e))[-2:] == ["<lambda>"] * 2
+
+
+def test_places_in_notebooks_are_those_of_cells(shell):
+    names: dict = {"gradix": gradix, "jnp": gradix.numpy}
+    code = "@gradix.jit\ndef f(x):\n    return bool(x)\ndef g(x):\n    return jnp.sort(x @ x)"
+    exec(compile(code, "<ipython-input-27>", "exec"), names)
+    e = raised(lambda: names["f"](1.0))
+    assert "where:   Cell In[27], line 3 (f)" in str(e) and "function f at Cell In[27], line 1." in str(e)
+    x = gradix.numpy.ones((8, 8))
+    assert "Cell In[27], line 5" in str(gradix.jit(names["g"]).memory(x))
+    assert "Cell In[27], line 5" in str(gradix.profile(names["g"])(x))
+    assert located("model.py", 3) == "model.py:3"
 
 
 def test_a_boundary_keeps_its_face():

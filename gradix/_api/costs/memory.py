@@ -10,6 +10,7 @@ from typing import Any
 from gradix._api.costs.lines import Lined, lined, phase, shown_bytes, source
 from gradix._api.jit.traced import Traced
 from gradix._base.lazy import lazy_module
+from gradix._base.source import located
 from gradix._core import display as _display
 from gradix._core.trace import state
 from gradix._runtime.hlo.buffers import Buffer, buffers, peak
@@ -79,7 +80,7 @@ class Memory:
 
     def _cells(self) -> list[tuple[str, ...]]:
         """The first rows, as texts."""
-        cells = []
+        cells: list[tuple[str, ...]] = []
         for row in self.rows[:_SHOWN]:
             share = f"{100 * row.bytes / max(self.peak, 1):.1f} %"
             cells.append((shown_bytes(row.bytes), share, _made_by(row), _short(row.until), _what(row)))
@@ -187,7 +188,7 @@ def _made_by(row: MemoryRow) -> str:
         return f"argument {row.name}".rstrip()
     if not row.file:
         return "the compiler"
-    return f"{_short(f'{row.file}:{row.line}')}  {row.source[:48]}"
+    return f"{_short(located(row.file, row.line))}  {row.source[:48]}"
 
 
 def _what(row: MemoryRow) -> str:

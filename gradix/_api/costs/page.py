@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradix._api.costs import machine_peak
 from gradix._api.costs.lines import Lined, shown_bytes
+from gradix._base.source import located
 from gradix._runtime.hlo.buffers import buffers, peak
 from gradix._runtime.hlo.module import NESTING, Computation, Module
 
@@ -157,7 +158,7 @@ def _table(p: Profile) -> str:
     head = "".join([f"<th class='{'n' if n else ''}'>{name}</th>" for name, n in heads])
     rows = []
     for r in p.lines:
-        place = f"{os.path.basename(r.file)}:{r.line}" if r.file else ""
+        place = os.path.basename(located(r.file, r.line)) if r.file else ""
         numbers = [
             (f"{1e3 * r.seconds:.3f}", r.seconds),
             (f"{100 * r.share:.1f} %", r.share),
@@ -244,7 +245,7 @@ def _memory(found: Lined) -> tuple[list[int], str]:
     rows = []
     for b, nbytes in sorted(peak(held, sizes).alive, key=lambda pair: -pair[1])[:12]:
         origin = module.origin(b.made_by)
-        place = f"{os.path.basename(origin.place.file)}:{origin.place.line}" if origin.place else ""
+        place = os.path.basename(str(origin.place)) if origin.place else ""
         rows.append(
             f"<tr><td class='n'>{shown_bytes(nbytes)}</td><td>{b.kind}</td>"
             f"<td class='code'>{html.escape(str(b.shape)[:60])}</td><td>{html.escape(place)}</td>"
@@ -267,7 +268,7 @@ def _part(module: Module, part: Computation) -> str:
         if i.opcode in ("parameter", "constant", "tuple", "get-tuple-element"):
             continue
         origin = module.origin(i)
-        place = f"{os.path.basename(origin.place.file)}:{origin.place.line}" if origin.place else ""
+        place = os.path.basename(str(origin.place)) if origin.place else ""
         text = html.escape(f"{i.name} = {i.opcode} {str(i.shape)[:80]}  {place}  {origin.scope}")
         inside = "".join([_part(module, module.computations[n]) for n in i.called])
         searched = f"data-text='{html.escape(f'{i.name} {place} {origin.scope}', quote=True)}'"

@@ -16,6 +16,7 @@ from gradix._api.costs.recording import STAGES_OF_COMPILATION, Recording, Work
 from gradix._api.jit.jit import jit
 from gradix._api.jit.jitted_function import JitFunction
 from gradix._base.lazy import lazy_module
+from gradix._base.source import located
 from gradix._base.tree import tree_leaves
 
 _page = lazy_module("gradix._api.costs.page")
@@ -278,7 +279,7 @@ def _cells(row: ProfileRow) -> tuple[str, ...]:
         str(row.calls),
         shown_bytes(row.bytes),
         f"{1e-6 * row.flops:.1f}",
-        f"{os.path.basename(row.file)}:{row.line}" if row.file else "",
+        os.path.basename(located(row.file, row.line)) if row.file else "",
         row.source[:60] + when,
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import NamedTuple
 
+from gradix._base.source import located
 from gradix._runtime.hlo.wire import fields, integers, message
 
 # bits of an element by the number of its type, as XLA numbers types
@@ -73,7 +74,7 @@ class Place(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return located(self.file, self.line)
 
 
 class Instruction:
