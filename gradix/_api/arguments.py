@@ -249,9 +249,15 @@ def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
                 f"arguments: {', '.join(positional) or 'none'}."
             )
     for name in names:
-        if name not in sig.parameters and not has_kwargs:
+        if name not in sig.parameters:
+            if not has_kwargs:
+                raise ValueError(
+                    f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: {sig}."
+                )
+        elif sig.parameters[name].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL):
             raise ValueError(
-                f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: {sig}."
+                f"jitted function has invalid argname {name!r} in {kind}_argnames: it is only given by position. "
+                f"Name its number in {kind}_argnums. Function signature: {sig}."
             )
     if not has_varargs:
         nums = tuple([n % len(positional) for n in nums])

@@ -10,7 +10,7 @@ from gradix._base import config as _config
 from gradix._base.tree import broadcast_prefix, tree_flatten as flatten
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, Layout
-from gradix._core.divisions import entries, explicit_entries, sums
+from gradix._core.divisions import entries, explicit_entries, names_in, sums
 from gradix._core.mesh import AbstractMesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, Sharding
@@ -67,8 +67,29 @@ def _constrained(name: str, prim, x, shardings):
             f"{name} shardings specification must be a tree prefix of the corresponding value. {e}"
         ) from None
     spread = [s for s, leaf in zip(spread, flatten(x, is_leaf)[0]) if leaf is not None]
+    for leaf, sharding in zip(leaves, spread):
+        is_apart = prim is sharding_constraint_p and state.stage is None
+        if is_apart and isinstance(getattr(sharding, "mesh", None), AbstractMesh):
+            _check_own_devices(name, leaf, sharding)
     given = arrays(name, leaves, tree, "x")
     return tree.unflatten([_apply(name, prim, a, s) for a, s in zip(given, spread, strict=True)])
+
+
+def _check_own_devices(name: str, x, sharding) -> None:
+    """Raise for a value without devices of its own, given a sharding whose mesh has none."""
+    if isinstance(x, Tracer):
+        return
+    if not isinstance(x, ArrayImpl):
+        raise ValueError(
+            f"{name}: the sharding {sharding} is on an AbstractMesh, which has no devices, so that it requires an "
+            f"Array that has some; got a value of type {type(x).__name__}. Pass a sharding on a Mesh, or put the value on "
+            "devices with gradix.device_put."
+        )
+    if not isinstance(sharding_of(x), NamedSharding):
+        raise TypeError(
+            f"{name}: the sharding {sharding} is on an AbstractMesh, which has no devices, so that the array must have "
+            f"a NamedSharding; got {sharding_of(x)}. Pass a sharding on a Mesh."
+        )
 
 
 def _apply(name: str, prim, x, given):
@@ -128,6 +149,13 @@ def _checked(name: str, x, sharding) -> Sharding:
             "gradix.sharding.SingleDeviceSharding(device)."
         )
     found = as_sharding(sharding, name)
+    mesh = _options.gradix_mesh
+    manual = frozenset(mesh.manual_axes) if mesh is not None else frozenset()
+    if manual and isinstance(found, NamedSharding) and manual.intersection(names_in(found.spec)):
+        raise ValueError(
+            f"{name} got the spec {found.spec}, which contains manual axes, {sorted(manual)}, of the shard_map around "
+            "it: there the array is one device's part, which is not divided over them. Name only other axes."
+        )
     try:
         found.check_compatible_aval(x.aval.shape)
     except ValueError as e:

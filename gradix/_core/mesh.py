@@ -125,7 +125,7 @@ class BaseMesh:
         return OrderedDict(zip(self.axis_names, self.axis_sizes))
 
     shape_tuple = property(lambda self: tuple(zip(self.axis_names, self.axis_sizes)))
-    size = property(lambda self: prod(self.axis_sizes))
+    size = property(lambda self: prod(self.axis_sizes) if self.axis_names else 0)
     is_scalar = property(lambda self: not self.axis_names)
 
     def _of_type(self, kind: AxisType) -> tuple:

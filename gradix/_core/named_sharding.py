@@ -339,6 +339,8 @@ def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
     flat = [a for p in spec for a in axes_of(p)]
     if len(set(flat)) != len(flat):
         return None
+    if mesh.explicit_axes:  # their types have an entry for each axis
+        spec += [None] * (ndim - len(spec))
     found = NamedSharding(mesh, PartitionSpec(*spec))
     same = np.array_equal(found.coordinates(ndim), np.asarray(parts).reshape(mesh.size, ndim))
     return found if same and found.factors(ndim) == list(counts) else None

@@ -50,6 +50,12 @@ class PartitionSpec:
             _check_reductions(self.partitions, unreduced, reduced)
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
 
+    def __init_subclass__(cls, **kwargs):
+        raise TypeError(
+            f"PartitionSpec cannot be subclassed, as {cls.__name__} does: specs are compared by their entries. Write "
+            "a function that returns a PartitionSpec."
+        )
+
     def update(self, partitions=None, unreduced=None, reduced=None) -> PartitionSpec:
         """A copy with some fields changed."""
         return PartitionSpec(
@@ -359,9 +365,11 @@ class Placement:
         """The place of a result that each device holds; on explicit meshes its spec has an entry for each axis."""
         sharding: Any = self.sharding
         mesh = getattr(sharding, "mesh", None)
-        if mesh is None or not self.is_whole or not mesh.are_all_axes_explicit or len(sharding.spec) == ndim:
+        if mesh is None or not self.is_whole or len(sharding.spec) == ndim:
             return self
-        return Placement(sharding.update(spec=PartitionSpec(*[None] * ndim)))
+        if mesh.explicit_axes:
+            return Placement(sharding.update(spec=PartitionSpec(*[None] * ndim)))
+        return self if len(sharding.spec) < ndim else Placement(sharding.update(spec=PartitionSpec()))
 
     def __repr__(self) -> str:
         return f"Placement({self.sharding}, is_committed={self.is_committed})"

@@ -62,6 +62,11 @@ class Tracer(Array):
         return self._described()
 
     @property
+    def mat(self):
+        """The mesh axes over which the value varies in `shard_map`, and over which it is still to be summed."""
+        return self.aval.mat
+
+    @property
     def _inner(self):
         """What the trace computes with in place of the tracer: an array, or an outer tracer."""
         return self

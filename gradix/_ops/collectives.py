@@ -134,6 +134,11 @@ class Reduction(Collective):
         return bind(self, (out,), {"axes": rest, "axis_index_groups": None}) if rest else out, None
 
     def _in_groups(self, axis, x, a, rest, groups):
+        if len({len(g) for g in groups}) > 1:
+            raise NotImplementedError(
+                f"axis_index_groups of different sizes, {[len(g) for g in groups]}, are for the devices of pmap and "
+                "shard_map; vmap takes groups of one size. Reduce with gradix.ops.segment_sum outside of vmap."
+            )
         groups_first = rows_by_group(to_axis(axis.size, x, a, 0), groups)
         total = self.combine(groups_first, (1,))
         spread = broadcast_in_dim(total, groups_first.aval.shape, free_axes(groups_first.aval.ndim, (1,)))

@@ -284,6 +284,14 @@ def of_rank(sharding, ndim: int):
     return sharding.update(spec=spec.update(partitions=(*spec, *[None] * (ndim - len(spec)))))
 
 
+def _without_more(sharding: NamedSharding, ndim: int) -> NamedSharding:
+    """The sharding without entries for axes that an array of this rank lacks, if they divide nothing."""
+    spec = sharding.spec
+    if len(spec) <= ndim or any(p is not None for p in spec[ndim:]):
+        return sharding
+    return sharding.update(spec=spec.update(partitions=spec[:ndim]))
+
+
 def divided(function: Callable, out_sharding, *args, **options):
     """`function(*args, **options)` resharded to `out_sharding`; the compiler divides its operands."""
     name = getattr(function, "__name__", "a function")
@@ -302,7 +310,8 @@ def divided(function: Callable, out_sharding, *args, **options):
         given = list(args)
         for i, x in zip(at, xs):
             given[i] = bind(to_auto_p, (x,), {}) if x.aval.division is not None else x
-        return reshard(function(*given, **options), sharding)
+        out = function(*given, **options)
+        return reshard(out, _without_more(sharding, out.aval.ndim))
 
     if state.stage is not None:
         return whole(*operands)

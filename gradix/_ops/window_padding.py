@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    pass
+import numpy as np
 
 
 class PaddingType(enum.Enum):
@@ -52,10 +51,16 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     if not isinstance(padding, PaddingType):
         raise TypeError(f"Unknown padding type: {padding}.")
+    in_shape, window_shape, window_strides = map(_plain, (in_shape, window_shape, window_strides))
     totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in zip(in_shape, window_shape, window_strides)]
     if padding is PaddingType.SAME:
         return [(t // 2, t - t // 2) for t in totals]
     return [(t - t // 2, t // 2) for t in totals]
+
+
+def _plain(sizes) -> list:
+    """The sizes with Python's integers in place of NumPy's."""
+    return [int(n) if isinstance(n, np.integer) else n for n in sizes]
 
 
 def dilated(n, dilation):

@@ -103,7 +103,11 @@ class Manual:
         )
         if axis_index_groups is None:
             return rows
-        return np.concatenate([rows[:, list(g)] for g in axis_index_groups])
+        most = max(map(len, axis_index_groups))  # rows of smaller groups end with -1
+        members = [
+            np.pad(rows[:, list(g)], ((0, 0), (0, most - len(g))), constant_values=-1) for g in axis_index_groups
+        ]
+        return np.concatenate(members)
 
 
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"

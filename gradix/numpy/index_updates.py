@@ -11,6 +11,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import dtype_name, seen
 from gradix._core.dimensions.expression import has_counts
+from gradix._core.dtypes import INEXACT, INTEGER
 from gradix._core.promotion import promote_pair
 from gradix._core.trace import Tracer
 from gradix.numpy.conversion import asarray
@@ -61,6 +62,8 @@ def _beside(aval, values):
     t = type(values)
     if t is ArrayImpl:
         return values if values.aval.dtype == aval.dtype else None
+    if t is bool and aval.dtype in INTEGER | INEXACT:
+        return number(int(values), aval.dtype)
     return number(values, aval.dtype) if aval.dtype in BESIDE.get(t, ()) else None
 
 

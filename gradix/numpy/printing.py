@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix._core.array import ArrayImpl
+from gradix._core.divisions import sums
 from gradix._core.dtypes import KeyType
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def array_repr(
         other: Any = arr
         return np.array_repr(other, max_line_width, precision, suppress_small)
     aval = arr.aval
+    if aval.place is not None and sums(aval).unreduced:
+        return f"Array(shape={aval.shape}, dtype={aval.dtype.name}, sharding={aval.place.sharding})"
     if _is_elsewhere(arr):
         return f"Array(shape={aval.shape}, dtype={aval.dtype.name})"
     if isinstance(aval.dtype, KeyType):
@@ -48,9 +51,11 @@ def array_repr(
 
 
 def _is_elsewhere(arr: ArrayImpl) -> bool:
-    """Whether only other processes hold some of the values."""
+    """Whether only other processes hold some of the values, or devices hold summands of them."""
     place = arr.aval.place
-    return arr._host is None and place is not None and not place.is_readable
+    if place is None or arr._host is not None:
+        return False
+    return not place.is_readable or bool(sums(arr.aval).unreduced)
 
 
 def _width(given: int | None) -> int:

@@ -215,3 +215,10 @@ def test_half_precision_of_another_kind_is_rounded_twice():
     convolve = lambda x: lax.conv_general_dilated(x, x[0][:, :, None], (1,), "SAME", preferred_element_type="float16")  # noqa: E731
     for found in (convolve(x), gradix.jit(convolve)(x)):
         np.testing.assert_array_equal(found, convolve(x).astype("bfloat16").astype("float16"))
+
+
+def test_padding_of_numpy_sizes_is_of_python_integers():
+    for padding in ("SAME", "SAME_LOWER", "VALID"):
+        pads = lax.padtype_to_pads(np.array([8, 8]), np.array([3, 3]), np.array([2, 2]), padding)
+        assert pads == lax.padtype_to_pads((8, 8), (3, 3), (2, 2), padding)
+        assert {type(n) for pair in pads for n in pair} == {int}

@@ -422,3 +422,14 @@ def test_attributes_of_a_callable_object_do_not_replace_those_of_jit():
     made = gradix.custom_jvp(CallableWithNames())
     made.defjvp(lambda primals, tangents: (made(*primals), 5.0 * tangents[0]))
     assert gradix.grad(made)(1.0) == 5.0
+
+
+@pytest.mark.parametrize("option", ["static_argnames", "donate_argnames"])
+def test_names_of_arguments_that_are_given_by_position(option):
+    def f(a, /, b, *rest, **named):
+        return a
+
+    for name in ("a", "rest"):
+        with pytest.raises(ValueError, match=f"{name!r} in {option}.*only given by position"):
+            gradix.jit(f, **{option: ("b", name)})
+    gradix.jit(f, **{option: ("b", "anything")})

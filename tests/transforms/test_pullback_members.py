@@ -60,3 +60,16 @@ def test_a_pullback_that_has_been_through_jit():
     _, pull = f(1.0)
     assert repr(pull.args_res) == "[NotNeeded()]" and len(pull.opaque_residuals) >= 1
     np.testing.assert_allclose(pull(1.0)[0], 2 * np.cos(1.0), rtol=1e-6)
+
+
+def test_places_of_cotangents_leave_jitted_functions():
+    _, pull = gradix.vjp(lambda x, y: x * y, 2.0, 3.0)
+    taken = pull.with_refs(gradix.ad.DontWant(), gradix.ad.GradValue())
+    assert gradix.jit(taken)(1.0) == (gradix.ad.DidntWant(), 2.0)
+
+    @gradix.jit
+    def added(ct):
+        total = gradix.new_ref(10.0)
+        return pull.with_refs(total, gradix.ad.DontWant())(ct), total[...]
+
+    assert added(1.0) == ((gradix.ad.GradRef(), gradix.ad.DidntWant()), 13.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gradix._base.tree import register_pytree_node
+
 
 class _Mark:
     """The base class of marks; all instances of a class mean the same."""
@@ -46,3 +48,7 @@ class NotNeeded(_Mark):
     """In `args_res`, says that the derivative does not need this argument."""
 
     __slots__ = ()
+
+
+for _place in (GradRef, DidntWant):  # nodes without leaves, so that jitted functions may return them
+    register_pytree_node(_place, lambda mark: ((), None), lambda _, children, place=_place: place())

@@ -9,8 +9,9 @@ import numpy as np
 from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import register_pytree_node, tree_flatten as flatten
-from gradix._core import dtypes
+from gradix._core import dtypes, seams
 from gradix._core.array import as_array
+from gradix._core.divisions import cotangent_aval
 from gradix._core.primitive import Linear
 from gradix._core.refs import Ref
 from gradix._ops.basis import instantiate, is_differentiable, tangent_aval, zeros
@@ -25,7 +26,12 @@ def finished(ct, aval):
     """A cotangent as the user gets it: an array if zero, float0 without derivative."""
     if not is_differentiable(aval):
         return np.zeros(aval.shape, _FLOAT0)
-    return zeros(aval) if ct is None else ct
+    if ct is not None:
+        return ct
+    want = cotangent_aval(aval)
+    if want is aval:
+        return zeros(aval)
+    return seams.reshard(zeros(aval.plain), want.division)
 
 
 def shown_tangent(t, aval):

@@ -12,7 +12,7 @@ from gradix._api.jit import donation
 from gradix._api.jit.traced import Traced
 from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config
-from gradix._base.tree import flatten_axes
+from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
 from gradix._core.aval import within
@@ -150,13 +150,27 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
     return sharding
 
 
-def _check_kind(which: str, given) -> None:
-    """Raise for a value that is neither sharding nor device, and for a spec without a mesh."""
+def _check_leaf(which: str, given) -> None:
+    """Raise for a value that is neither sharding nor device, and for a sharding that leaves an axis open."""
+    if isinstance(given, (Format, Layout, AutoLayout)) or given is None:
+        return
     if not isinstance(given, (Sharding, PartitionSpec)) and not hasattr(given, "device_kind"):
         raise TypeError(
             f"{which} leaf specifications are expected to be PartitionSpec instances or None, or Shardings, "
             f"but got {given!r} of type {type(given).__name__}."
         )
+    spec = given if isinstance(given, PartitionSpec) else getattr(given, "spec", ())
+    if any(p is PartitionSpec.UNCONSTRAINED for p in spec):
+        raise ValueError(
+            f"Unconstrained dims are not allowed in {which} of jit: got {given}. Leave the choice to the compiler with "
+            "None in place of the sharding, or constrain a value inside of the function with "
+            "gradix.lax.with_sharding_constraint."
+        )
+
+
+def _check_kind(which: str, given) -> None:
+    """Raise for a value that is no sharding, and for a spec without a mesh."""
+    _check_leaf(which, given)
     mesh = _options.gradix_mesh
     if isinstance(given, PartitionSpec) and (mesh is None or not mesh.axis_names):
         raise RuntimeError(
@@ -365,7 +379,8 @@ def shardings_of(ins, outs, device, backend=None) -> Shardings | None:
     """The shardings that the options of `jit` request; None where there are none.
 
     Raises:
-        ValueError: both a device and shardings are given.
+        ValueError: both a device and shardings are given, or a sharding leaves the division of an axis open.
+        TypeError: a leaf of the shardings is something else.
     """
     if ins is None and outs is None and device is None and backend is None:
         return None
@@ -374,6 +389,9 @@ def shardings_of(ins, outs, device, backend=None) -> Shardings | None:
             "If backend or device is specified on jit, then in_shardings should not be specified, nor "
             "out_shardings: shardings name their devices."
         )
+    for which, asked in (("in_shardings", ins), ("out_shardings", outs)):
+        for given in flatten(asked, lambda s: s is None)[0]:
+            _check_leaf(which, given)
     return Shardings(ins, outs, device, backend)
 
 

@@ -90,7 +90,7 @@ def all_gather(
         return reshape(a, (*shape[:place], prod(shape[place : place + k]), *shape[place + k :]))
 
     def gather(a):
-        if len(names) > 1:
+        if len(names) > 1 and groups is None:
             return gather_all(a)
         place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
         return bind(
@@ -154,7 +154,7 @@ def psum_scatter(
         if not a.aval.ndim:
             raise ValueError("psum_scatter needs an operand with an axis to scatter, got a scalar.")
         place = canonical_axis(scatter_dimension, a.aval.ndim, "psum_scatter scatter_dimension")
-        if len(names) > 1:
+        if len(names) > 1 and groups is None:
             reduce_scatter_p.abstract(a.aval, **params, scatter_dimension=place)
             return scatter_all(a, place)
         return bind_checked(reduce_scatter_p, a, {**params, "scatter_dimension": place})

@@ -57,20 +57,21 @@ def bind_checked(prim, x, params):
     return bind(prim, (x,), params)
 
 
-def groups_of(groups, names):
+def groups_of(groups, names, may_differ: bool = False):
+    """The groups, of members numbered over all named axes; `may_differ` allows them different sizes."""
     if groups is None:
         return None
-    if len(names) != 1:
-        raise ValueError(f"axis_index_groups needs one named axis, got {names}.")
-    groups = tuple(tuple(g) for g in groups)
-    if len({len(g) for g in groups}) > 1:
+    if not names or len(names) > 1 and not state.manual.issuperset(names):
+        raise ValueError(f"axis_index_groups needs one named axis, or axes of shard_map, got {names}.")
+    groups = tuple([tuple(map(int, g)) for g in groups])
+    if len({len(g) for g in groups}) > 1 and not may_differ:
         raise NotImplementedError(
             f"axis_index_groups of different sizes, {[len(g) for g in groups]}, are not "
             "supported: each group's result must have one type. Pad the groups."
         )
     if sorted(i for g in groups for i in g) != list(range(size_of(names))):
         raise ValueError(
-            f"axis_index_groups must cover all indices of the axis {names[0]!r} exactly once: got "
+            f"axis_index_groups must cover all indices of {' × '.join(map(repr, names))} exactly once: got "
             f"{groups} for size {size_of(names)}."
         )
     return groups
@@ -80,7 +81,7 @@ def _reduction(name: str, collective, x, axis_name, axis_index_groups):
     names, placed = (names_of(axis_name), tuple([n for n in names_of(axis_name) if isinstance(n, int)]))
     names = tuple([n for n in names if not isinstance(n, int)])
     size_of(names)
-    groups = groups_of(axis_index_groups, names)
+    groups = groups_of(axis_index_groups, names, may_differ=True)
     tracked = tuple([n for n in names if n in state.manual])
     parts = [p for p in (tuple([n for n in names if n not in tracked]), tracked) if p]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, name_of
 from gradix._api.boundary import Flat, arrays, positional
+from gradix._api.constraints import reshard
 from gradix._api.refs import Lent
 from gradix._base import config as _config
 from gradix._base.tracebacks import boundary
@@ -99,7 +100,7 @@ def shard_map(
         )
     if isinstance(axis_names, str):
         raise TypeError(f"shard_map axis_names must be a set of names, got {axis_names!r}. Write {{{axis_names!r}}}.")
-    call = _ShardMapped(f, out_specs, in_specs, mesh, frozenset(axis_names), check_vma)
+    call = _ShardMapped(f, out_specs, in_specs, mesh, frozenset(axis_names), check_vma=check_vma)
 
     @functools.wraps(f)
     @boundary
@@ -112,12 +113,12 @@ def shard_map(
 class _ShardMapped:
     """A function with its specs; called with the tuple of arguments."""
 
-    __slots__ = ("f", "name", "out_specs", "in_specs", "mesh", "axes", "check_vma")
+    __slots__ = ("f", "name", "out_specs", "in_specs", "mesh", "axes", "check_vma", "divides")
 
-    def __init__(self, f, out_specs, in_specs, mesh, axes: frozenset, check_vma: bool):
+    def __init__(self, f, out_specs, in_specs, mesh, axes: frozenset, *, check_vma: bool, divides: bool = False):
         self.f, self.name, self.out_specs, self.mesh, self.axes = (f, name_of(f), out_specs, mesh, axes)
         self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
-        self.check_vma = check_vma
+        self.check_vma, self.divides = check_vma, divides
 
     def __call__(self, args: tuple):
         leaves, tree = flatten(args)
@@ -137,6 +138,9 @@ class _ShardMapped:
         opened = leaves if lent is None else lent.open(leaves)
         xs = arrays("shard_map", opened, tree, "argument ", others)
         xs = [x for i, x in enumerate(xs) if i not in others] if others else xs
+        if self.divides and self.in_specs is not Infer:
+            given = [_as_spec("in_axes", s) for i, s in enumerate(wanted) if i not in others]
+            xs = [_divided(x, spec, mesh, axes) for x, spec in zip(xs, given)]
         specs = self._specs_of_arguments(wanted, xs, args, others, (mesh, axes))
         avals = [local_aval(x.aval, s, mesh, axes, self.check_vma) for x, s in zip(xs, specs)]
         of_refs = [] if lent is None else _at([*others], lent.places, specs)
@@ -247,7 +251,19 @@ class _ShardMapped:
                     "with to='invarying' in place of to='reduced'."
                 )
             self._check_varying("out_specs", spec, x, mesh, axes)
+            self._check_summands(spec, x)
         return specs
+
+    def _check_summands(self, spec: PartitionSpec, x: Array) -> None:
+        """Raise for a result that would be summed over a mesh axis along which its parts are equal."""
+        equal = spec.unreduced - x.aval.vma
+        if self.check_vma and equal:
+            raise ValueError(
+                f"shard_map of {self.name}: out_specs is {spec}, so that the result is summed over {_shown(equal)}, "
+                f"but the parts of {x.aval.str_short()} are equal along these axes: each device would add the whole "
+                f"again. Leave {_shown(equal)} out of unreduced, or say that the parts are summands of their own, "
+                "with gradix.lax.pcast(x, ..., to='varying')."
+            )
 
     def _check_varying(self, which: str, spec: PartitionSpec, x: Array, mesh, axes) -> None:
         """Raise if a value may vary over a mesh axis that its spec does not name."""
@@ -305,11 +321,7 @@ class _ShardMapped:
     @staticmethod
     def _check_division(spec: PartitionSpec, x: Array, mesh, axes) -> None:
         """Raise if a spec contradicts the division over explicit axes in the type."""
-        named = axes & frozenset(around(mesh).explicit_axes)
-        if not named:
-            return
-        given = [tuple([a for a in axes_of(p) if a in named]) for p in spec] + [()] * (x.aval.ndim - len(spec))
-        have = [tuple([a for a in axes_of(p) if a in named]) for p in entries(x.aval)]
+        given, have, _ = _explicit_division(spec, x, mesh, axes)
         if given != have:
             raise ValueError(
                 f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
@@ -317,6 +329,23 @@ class _ShardMapped:
                 "optional argument so you can omit specifying it; or divide the argument in this way with "
                 "gradix.sharding.reshard(x, in_spec)."
             )
+
+
+def _explicit_division(spec: PartitionSpec, x: Array, mesh, axes) -> tuple[list, list, list]:
+    """For each axis of an array the explicit mesh axes of a spec, those of its type, and the type's others."""
+    named = axes & frozenset(around(mesh).explicit_axes)
+    given = [tuple([a for a in axes_of(p) if a in named]) for p in spec] + [()] * (x.aval.ndim - len(spec))
+    own = [axes_of(p) for p in entries(x.aval)]
+    have = [tuple([a for a in p if a in named]) for p in own]
+    return given, have, [tuple([a for a in p if a not in named]) for p in own]
+
+
+def _divided(x: Array, spec: PartitionSpec, mesh, axes) -> Array:
+    """The array, divided over explicit axes as a spec says."""
+    given, have, rest = _explicit_division(spec, x, mesh, axes)
+    if given == have or len(given) > x.aval.ndim:
+        return x
+    return reshard(x, PartitionSpec(*[g + r or None for g, r in zip(given, rest)]))
 
 
 def _at(others: list[int], places: list[int], specs: list) -> list:
@@ -395,7 +424,14 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
         return tree.unflatten([spec(a) for a in leaves])
 
     ins = Infer if in_axes is Infer else specs(tuple(in_axes) if isinstance(in_axes, list) else in_axes)
-    return shard_map(f, in_specs=ins, out_specs=specs(out_axes), axis_names={axis_name})
+    call = _ShardMapped(f, specs(out_axes), ins, None, frozenset({axis_name}), check_vma=True, divides=True)
+
+    @functools.wraps(f)
+    @boundary
+    def smapped(*args):
+        return call(args)
+
+    return smapped
 
 
 __all__ = ["AxisType", "Infer", "shard_map", "smap"]

@@ -18,7 +18,7 @@ from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.aval import seen
 from gradix._core.divisions import entries
-from gradix._core.named_sharding import NamedSharding
+from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.sharding import PartitionSpec
@@ -140,6 +140,7 @@ def vmap(
             leaves = arrays("vmap", leaves, tree, "argument ", shared)
             axes = [_normalised(x, a, fun, args, kwargs, i) for i, (x, a) in enumerate(zip(leaves, axes))]
             size = _size(fun, leaves, axes, axis_size, args, kwargs)
+            divided = _division(fun, leaves, axes, spmd_axis_name) if seen.meshes else None
             found: list = []
 
             def close(ys, out_tree):
@@ -181,8 +182,6 @@ def vmap(
             for i, (a, w) in enumerate(zip(got, wanted)):
                 if w is None and a is not None:
                     raise _mapped_result(fun, flat.out_tree, i, vals[i], a)
-
-            divided = _division(leaves, axes) if seen.meshes else None
 
             def placed(*vals):
                 outs = [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
@@ -320,13 +319,30 @@ def _mapped_result(fun, tree, index: int, value, axis: int) -> ValueError:
     )
 
 
-def _division(leaves, axes) -> tuple | None:
-    """The mesh and the entry of the mapped axis, if it is divided over explicit mesh axes."""
+def _division(fun, leaves, axes, spmd_axis_name) -> tuple | None:
+    """The mesh and the entry of the mapped axis, if it is divided over explicit mesh axes.
+
+    Raises:
+        ValueError: arguments are divided differently along it, or in another way than `spmd_axis_name` says.
+    """
+    found: tuple | None = None
     for x, a in zip(leaves, axes):
         division = None if a is None else getattr(typeof(x), "division", None)
-        if division is not None and division.spec[a] is not None:
-            return division.mesh, division.spec[a]
-    return None
+        entry = None if division is None else division.spec[a]
+        if entry is None:
+            continue
+        if found is not None and entry != found[1]:
+            raise ValueError(
+                f"vmap of {name_of(fun)}: the mapped axes of the arguments are divided differently, over {found[1]!r} "
+                f"and over {entry!r}. Reshard one of them with gradix.sharding.reshard(x, PartitionSpec(...))."
+            )
+        if spmd_axis_name is not None and axes_of(entry) != axes_of(spmd_axis_name):
+            raise ValueError(
+                f"vmap of {name_of(fun)}: spmd_axis_name={spmd_axis_name!r} contradicts the type of an argument, whose "
+                f"mapped axis is divided over {entry!r}. Leave spmd_axis_name out: the types say how it is divided."
+            )
+        found = division.mesh, entry
+    return found
 
 
 def _divided(value, axis, divided: tuple):

@@ -23,7 +23,7 @@ from gradix._ops.joining import concatenate
 from gradix._ops.operands import as_operand, operands
 from gradix._ops.random.philox import emit_rng_bits
 from gradix._ops.shape import reshape
-from gradix._ops.sharding import divided
+from gradix._ops.sharding import asked, of_rank, reshard
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, DTypeLike, Size
@@ -150,7 +150,7 @@ def rng_bit_generator(
         shape: the shape of the bits.
         dtype: uint8, uint16, uint32 or uint64.
         algorithm: a `RandomAlgorithm`, or its number.
-        out_sharding: accepted for compatibility.
+        out_sharding: the sharding of the bits.
 
     Returns:
         The next state, of the type of `key`, and the bits.
@@ -164,7 +164,8 @@ def rng_bit_generator(
         Array([ 895509795, 3230209149], dtype=uint32)
     """
     if out_sharding is not None:
-        return divided(rng_bit_generator, out_sharding, key, shape, dtype, algorithm)
+        state, bits = rng_bit_generator(key, shape, dtype, algorithm)
+        return state, reshard(bits, of_rank(asked("rng_bit_generator", out_sharding, [bits]), bits.aval.ndim))
     dtype = dtypes.requested_dtype(dtype, "rng_bit_generator")
     if dtype not in _BITS:
         raise TypeError(

@@ -353,7 +353,7 @@ def test_over_several_names(mapping):
 WRONG = [
     (lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [2, 3]]), ValueError, "cover all indices.*'i'"),
     (
-        lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2], [3, 4], [5, 6, 7]]),
+        lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 1, 2], [3, 4], [5, 6, 7]]),
         NotImplementedError,
         "different sizes",
     ),
@@ -381,6 +381,50 @@ def test_wrong_use_is_said_in_each(mapping):
     for call, kind, match in WRONG:
         with pytest.raises(kind, match=match):
             gradix.jit(MAPS[mapping](call))(X)
+
+
+UNEVEN = [[0, 5, 2], [3, 4], [7, 6, 1]]
+
+
+@pytest.mark.parametrize("mapping", ["pmap", "shard_map"])
+def test_sums_of_groups_of_different_sizes(mapping):
+    total = MAPS[mapping](lambda x: lax.psum(x, "i", axis_index_groups=UNEVEN))
+    want = grouped(UNEVEN, lambda x: [x.sum(0)] * len(x))
+    np.testing.assert_allclose(total(X), want(X), rtol=1e-5)
+    pulled = gradix.grad(lambda x: (total(x) * X).sum())(X)
+    np.testing.assert_allclose(pulled, want(X), rtol=1e-5)
+
+
+def test_vmap_refuses_groups_of_different_sizes():
+    with pytest.raises(NotImplementedError, match="one size"):
+        gradix.vmap(lambda x: lax.psum(x, "i", axis_index_groups=UNEVEN), axis_name="i")(X)
+
+
+def test_groups_of_members_along_several_axes():
+    joint = gradix.make_mesh((2, 2, 2), ("x", "y", "z"), axis_types=(gradix.sharding.AxisType.Auto,) * 3)
+    x = np.arange(64.0, dtype="float32").reshape(8, 8)
+
+    parts = P("x", ("y", "z"))
+
+    def run(f, ins):
+        return gradix.jit(gradix.shard_map(f, mesh=joint, in_specs=ins, out_specs=parts))(x)
+
+    options = {"axis_index_groups": ((0, 3), (1, 2)), "tiled": True}
+    columns = np.split(x, 4, 1)
+    pairs = {0: (0, 3), 1: (1, 2), 2: (1, 2), 3: (0, 3)}
+    got = run(lambda a: lax.all_gather(a, ("y", "z"), axis=1, **options), parts)
+    want = [np.concatenate([columns[i] for i in pairs[k]], 1) for k in range(4)]
+    np.testing.assert_array_equal(got, np.concatenate(want, 1))
+
+    got = run(lambda a: lax.psum(a, ("y", "z"), axis_index_groups=((0, 3), (1, 2))), parts)
+    np.testing.assert_array_equal(got, np.concatenate([sum(columns[i] for i in pairs[k]) for k in range(4)], 1))
+
+    got = run(
+        lambda a: lax.psum_scatter(a, ("y", "z"), scatter_dimension=1, **options), P("x", ("y", "z")), P("x", None)
+    )
+    halves = np.split(x, 2, 1)
+    want = [2 * halves[pairs[k].index(k)] for k in range(4)]
+    np.testing.assert_array_equal(got, np.concatenate(want, 1))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
