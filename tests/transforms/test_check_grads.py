@@ -103,3 +103,21 @@ def test_unknown_mode():
         check_grads(jnp.sin, (1.0,), 1, modes=("forward",))
     with pytest.raises(TypeError, match="is not an array"):
         check_grads(jnp.sin, ("a",), 1)
+
+
+def test_tolerances_by_dtype_hold_for_reverse_mode():
+    """A pairing of float32 values is computed in float64, and is compared as float32 values are."""
+
+    def steep(x):
+        return jnp.prod(x) + 0.03 * jnp.sin(400.0 * x).sum()
+
+    x = jnp.linspace(0.5, 1.5, 6)
+    loose = {np.float32: 1e3, np.float64: 1e-9}
+    check_grads(steep, (x,), order=1, modes=["rev"], atol=loose, rtol=loose)
+    with pytest.raises(AssertionError):
+        check_grads(steep, (x,), order=1, modes=["rev"], atol={np.float32: 1e-7}, rtol={np.float32: 1e-7})
+
+
+def test_small_arguments_beside_large_ones():
+    """A step that suits 0.01 is tried, though it is few roundings of 100."""
+    check_grads(gradix.nn.log1mexp, (jnp.array([1e-2, 1.0, 1e2]),), order=1, atol=1e-3, rtol=1e-3)

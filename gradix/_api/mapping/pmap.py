@@ -133,7 +133,7 @@ class PmapFunction:
                 plan = self._plans.get(key)
             except (AttributeError, TypeError):
                 key = plan = None  # arguments of other types have no plan
-            if guards_transfers():  # the slow path checks transfers
+            if guards_transfers() or any(isinstance(x, Tracer) for x in leaves):  # which the slow path checks or moves
                 plan = key = None
             if plan is None and key is not None:
                 plan = self._plan(args, kwargs, key)

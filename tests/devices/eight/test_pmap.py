@@ -60,3 +60,11 @@ def test_with_other_transformations():
 def test_wrong_use(call, kind, match):
     with pytest.raises(kind, match=match):
         call()
+
+
+def test_gradients_after_a_call_with_values():
+    """The second call is traced, with an argument of the same shape and dtype as that of the first."""
+    doubled = gradix.pmap(lambda x: x * lax.psum(x, "i"), "i")
+    x = np.arange(8.0, dtype="float32")
+    np.testing.assert_array_equal(doubled(x), x * x.sum())
+    np.testing.assert_allclose(gradix.grad(lambda x: (doubled(x) * x).sum())(x), 2 * x * x.sum() + (x * x).sum())
