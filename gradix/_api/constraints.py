@@ -82,8 +82,8 @@ def _check_own_devices(name: str, x, sharding) -> None:
     if not isinstance(x, ArrayImpl):
         raise ValueError(
             f"{name}: the sharding {sharding} is on an AbstractMesh, which has no devices, so that it requires an "
-            f"Array that has some; got a value of type {type(x).__name__}. Pass a sharding on a Mesh, or put the value on "
-            "devices with gradix.device_put."
+            f"Array that has some; got a value of type {type(x).__name__}. Pass a sharding on a Mesh, or put the "
+            "value on devices with gradix.device_put."
         )
     if not isinstance(sharding_of(x), NamedSharding):
         raise TypeError(

@@ -76,11 +76,13 @@ def attribute(value) -> str:
         return f"{scalar_text(value, np.dtype(float))} : f64"
     if isinstance(value, np.ndarray):
         return _array(value)
+    if isinstance(value, np.dtype):
+        return element_type(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join([attribute(v) for v in value]) + "]"
     raise TypeError(
         f"no MLIR attribute for {value!r} of type {type(value).__name__}; give bool, int, float, str, "
-        "NumPy scalar or array, list or dict."
+        "NumPy scalar or array, dtype, list or dict."
     )
 
 

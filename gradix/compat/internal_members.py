@@ -60,7 +60,7 @@ MEMBERS: dict[type, dict[str, Any]] = {
         "_arrays": property(_parts),
         "_check_if_deleted": _check_if_deleted,
         "_fully_replicated_shard": lambda x: x.addressable_data(0),
-        "_base_array": _of_keys("_base_array", lambda keys: random.key_data(keys)),
+        "_base_array": _of_keys("_base_array", lambda keys: keys if keys.is_deleted() else random.key_data(keys)),
         "_impl": _of_keys("_impl", _generator),
     },
     SymbolicDim: {"_get_vars": SymbolicDim.variables, "_evaluate": SymbolicDim.evaluate},
