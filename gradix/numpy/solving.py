@@ -281,14 +281,21 @@ _pinv = custom_jvp(_pinv_of, nondiff_argnums=(1, 2))
 
 @_pinv.defjvp
 def _pinv_jvp(rtol, hermitian, primals, tangents):
-    """The formula 4.12 of Golub and Pereyra, "The differentiation of pseudo-inverses" (1973)."""
+    """The formula 4.12 of Golub and Pereyra, "The differentiation of pseudo-inverses" (1973).
+
+    Products of three are taken in the order in which the square matrix between them is the smaller one.
+    """
     (a,), (t,) = primals, tangents
     mul, adjoint = lax.linalg._product, lax.linalg._adjoint
+    is_tall = larger(*a.aval.shape[-2:]) == a.aval.shape[-2]
+
+    def thrice(x, y, z):
+        return mul(mul(x, y), z) if is_tall else mul(x, mul(y, z))
+
     p = _pinv(a, rtol, hermitian)
     back, p_h = adjoint(t), adjoint(p)
-    left = mul(mul(p, p_h), back)  # P Pᴴ dAᴴ (I - A P)
-    right = mul(back, mul(p_h, p))  # (I - P A) dAᴴ Pᴴ P
-    return p, left - mul(mul(left, a), p) + right - mul(p, mul(a, right)) - mul(mul(p, t), p)
+    left, right = thrice(p, p_h, back), thrice(back, p_h, p)  # P Pᴴ dAᴴ (I - A P) and (I - P A) dAᴴ Pᴴ P
+    return p, left - thrice(left, a, p) + right - thrice(p, a, right) - thrice(p, t, p)
 
 
 @replayed

@@ -292,3 +292,29 @@ def test_second_derivatives_are_limits_of_differences(f):
 def test_eigenvalues_of_one_matrix_without_finite_elements_are_nan(bad):
     out = lax.linalg.eig(np.full((3, 3), bad, np.float32))
     assert [x.shape for x in out] == [(3,), (3, 3), (3, 3)] and all(np.isnan(x).all() for x in out)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("sides", [(True, True), (True, False), (False, True)])
+def test_tangents_of_eigenvectors_on_both_sides(sides, dtype):
+    """They are the tangents of what LAPACK gives, as differences show."""
+    left, right = sides
+    x, t = make((4, 4), dtype), make((4, 4), dtype, 1)
+
+    def both(x):
+        options = {"compute_left_eigenvectors": left, "compute_right_eigenvectors": right}
+        return lax.linalg.eig(x, enable_eigvec_derivs=True, **options)
+
+    tangents, step = gradix.jvp(both, (x,), (t,))[1], 1e-6
+    ahead, behind = both(x + step * t), both(x - step * t)
+    for got, a, b in zip(tangents, ahead, behind, strict=True):
+        np.testing.assert_allclose(got, (np.asarray(a) - np.asarray(b)) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_pseudoinverses_of_long_matrices():
+    """No square matrix of the long side is made."""
+    x = make((200_000, 2), "float32")
+    for a in (x, x.T):
+        got = gradix.jvp(jnp.linalg.pinv, (a,), (a,))[1]
+        np.testing.assert_allclose(got, -np.asarray(jnp.linalg.pinv(a)), rtol=1e-2, atol=1e-6)
+        assert gradix.grad(lambda a: jnp.linalg.pinv(a).sum())(a).shape == a.shape

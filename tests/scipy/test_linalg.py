@@ -1,5 +1,7 @@
 """scipy.linalg against SciPy, its derivatives against differences, stacks against loops, and what it refuses."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.linalg as reference
@@ -292,3 +294,23 @@ def test_what_is_refused_says_why(name):
 def test_the_exponential_of_zero_meets_no_infinity():
     with gradix.debug_infs(True), gradix.debug_nans(True):
         np.testing.assert_allclose(linalg.expm(jnp.zeros((2, 3, 3))), [np.eye(3)] * 2, rtol=1e-6)
+
+
+def test_real_schur_forms_broadcast():
+    t, z = np.random.RandomState(0).randn(2, 3, 4, 4).astype("float32")
+    for given in ((t, z[0]), (t[0], z)):
+        got = linalg.rsf2csf(*given)
+        for i in range(3):
+            alone = linalg.rsf2csf(*[x[i] if x.ndim == 3 else x for x in given])
+            for whole, part in zip(got, alone):
+                np.testing.assert_allclose(whole[i], part, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_equations_are_solved_alike_in_programs_and_outside(dtype):
+    rng = np.random.RandomState(0)
+    a, b, c = (rng.randn(*s).astype(dtype) for s in ((12, 12), (5, 5), (12, 5)))
+    for method in ("schur", "eigen"):
+        solve = functools.partial(linalg.solve_sylvester, method=method)
+        np.testing.assert_allclose(solve(a, b, c), gradix.jit(solve)(a, b, c), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(linalg.sqrtm(a @ a.T), gradix.jit(linalg.sqrtm)(a @ a.T), rtol=1e-6, atol=1e-6)

@@ -11,8 +11,11 @@ from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.trace import bind
-from gradix._ops.arithmetic import mul, reciprocal, sub
+from gradix._ops.arithmetic import abs as absolute, div, mul, reciprocal, sub
+from gradix._ops.comparison import eq
+from gradix._ops.complex_parts import complex, conj, imag, real
 from gradix._ops.convert import convert_element_type
+from gradix._ops.creation import broadcasted_iota
 from gradix._ops.linalg.base import (
     Factorization,
     adjoint,
@@ -31,6 +34,7 @@ from gradix._ops.linalg.base import (
 )
 from gradix._ops.linalg.solve import solve_matrices
 from gradix._ops.operands import as_operand
+from gradix._ops.reductions import argmax, reduce_sum
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
@@ -70,10 +74,10 @@ class Eig(Factorization):
 
         def one(a):
             if not np.isfinite(a).all():
-                return [complex(np.nan, np.nan)] * len(outs)
+                return [np.nan + 1j * np.nan] * len(outs)
             *w, vl, vr, info = solve(a, compute_vl=int(left), compute_vr=int(right))
             if info != 0:
-                return [complex(np.nan, np.nan)] * len(outs)
+                return [np.nan + 1j * np.nan] * len(outs)
             values = w[0] if is_complex else w[0] + 1j * w[1]
             vectors = [v for v, asked in ((vl, left), (vr, right)) if asked]
             return [values, *[v if is_complex else _unpacked(w[1], v) for v in vectors]]
@@ -100,23 +104,36 @@ class Eig(Factorization):
         out = bind(self, (x,), params)
         if t is None or not x.aval.size:
             return out, [None] * len(out)
-        if compute_left_eigenvectors or (compute_right_eigenvectors and not enable_eigvec_derivs):
+        if (compute_left_eigenvectors or compute_right_eigenvectors) and not enable_eigvec_derivs:
             raise NotImplementedError(
                 "Derivatives of non-symmetric eigenvectors are only valid for one choice of their length and phase, "
-                "and where eigenvalues differ. Pass enable_eigvec_derivs=True to lax.linalg.eig, with "
-                "compute_left_eigenvectors=False, for those of right eigenvectors of length 1; or use the "
-                "eigenvalues alone, or eigh for Hermitian matrices."
+                "and where eigenvalues differ. Pass enable_eigvec_derivs=True to lax.linalg.eig for those of "
+                "eigenvectors of length 1; or use the eigenvalues alone, or eigh for Hermitian matrices."
             )
         # M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008),
         # section 3.1.
         w, v = (
-            out
+            (out[0], out[-1])
             if compute_right_eigenvectors
-            else bind(self, (x,), {**params, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True})
+            else bind(
+                self,
+                (x,),
+                {
+                    **params,
+                    "compute_left_eigenvectors": False,
+                    "compute_right_eigenvectors": True,
+                    "enable_eigvec_derivs": True,
+                },
+            )
         )
-        inner = solve_matrices(v, product(convert_element_type(t, v.aval.dtype), v))
-        dw = diagonal(inner)
-        return out, [dw, _vector_tangent(w, v, inner)] if compute_right_eigenvectors else [dw]
+        change = convert_element_type(t, v.aval.dtype)
+        inner = solve_matrices(v, product(change, v))
+        tangents_out = [diagonal(inner)]
+        if compute_left_eigenvectors:  # they are eigenvectors of the adjoint matrix
+            u = out[1]
+            turned = solve_matrices(u, product(adjoint(change), u))
+            tangents_out.append(_vector_tangent(conj(w), u, turned))
+        return out, [*tangents_out, _vector_tangent(w, v, inner)] if compute_right_eigenvectors else tangents_out
 
     def lower(
         self,
@@ -175,13 +192,17 @@ def _unpacked(imaginary, packed):
 
 
 def _vector_tangent(w, v, inner):
-    """The tangents of eigenvectors, which keep length 1 and a fixed phase."""
+    """The tangents of eigenvectors, which keep length 1, and whose largest element stays real, as LAPACK makes it."""
     shape = v.aval.shape
     eye = identity(v, shape[-1])
     weights = sub(reciprocal(sub(along_rows(w, shape), along_columns(w, shape)) + eye), eye)
     moved = product(v, mul(weights, inner))
-    along = diagonal(product(adjoint(v), moved))
-    return sub(moved, mul(v, along_rows(along, shape)))
+    lengthened = real(diagonal(product(adjoint(v), moved)))
+    row = len(shape) - 2
+    largest = along_rows(argmax(absolute(v), row, np.int32), shape)
+    is_largest = convert_element_type(eq(broadcasted_iota(np.int32, shape, row), largest), v.aval.dtype)
+    turned = imag(div(reduce_sum(mul(is_largest, moved), (row,)), reduce_sum(mul(is_largest, v), (row,))))
+    return sub(moved, mul(v, along_rows(complex(lengthened, turned), shape)))
 
 
 eig_p = Eig("eig")
@@ -202,7 +223,7 @@ def eig(
         x: matrices, in the last two axes; float32, float64, complex64 or complex128.
         compute_left_eigenvectors: give u with `uᴴ x = w uᴴ`, in columns.
         compute_right_eigenvectors: give v with `x v = w v`, in columns.
-        enable_eigvec_derivs: allow derivatives of the right eigenvectors, for functions that do not
+        enable_eigvec_derivs: allow derivatives of the eigenvectors, for functions that do not
             depend on their phase.
         implementation: an `EigImplementation`; on CPUs all are LAPACK's.
         use_magma: accepted for compatibility.

@@ -338,7 +338,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
     Args:
         T: quasi-triangular matrices, of shape (..., n, n).
-        Z: the unitary matrices of the decomposition, of the same shape.
+        Z: the unitary matrices of the decomposition, of the same shape up to leading axes that broadcast.
         check_finite: has no effect.
 
     Returns:
@@ -355,8 +355,10 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
         True
     """
     t, z = square("rsf2csf", T), matrices("rsf2csf", Z)
-    if t.aval.shape != z.aval.shape:
+    if t.aval.shape[-2:] != z.aval.shape[-2:]:
         raise ValueError(f"Input array shapes must match: Z: {z.aval.shape} vs. T: {t.aval.shape}.")
+    lead = jnp.broadcast_shapes(t.aval.shape[:-2], z.aval.shape[:-2])
+    t, z = (jnp.broadcast_to(x, (*lead, *x.aval.shape[-2:])) for x in (t, z))
     dtype = dtypes.to_complex_dtype(dtypes.joined_dtype(t.aval.dtype, z.aval.dtype))
     n, t, z = t.aval.shape[-1], convert(t, dtype), convert(z, dtype)
     if n < 2:

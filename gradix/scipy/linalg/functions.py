@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.autodiff import jvp
 from gradix._api.derivatives.custom_jvp import custom_jvp
+from gradix._api.jit.jit import jit
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
@@ -227,6 +228,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
 
 
 @custom_jvp
+@jit  # so that it rounds alike within compiled programs and outside of them
 def _sqrtm(a):
     t, z = schur(a, "complex")
     return matmul(matmul(z, _root_of_triangle(t)), lax.linalg._adjoint(z))

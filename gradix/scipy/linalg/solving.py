@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._api.jit.jit import jit
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
@@ -312,6 +313,7 @@ def _unsolvable(left, right, x, tol: float):
     return jnp.where(jnp.min(sums, axis=(-2, -1), keepdims=True) < tol, np.nan, x)
 
 
+@jit  # so that it rounds alike within compiled programs and outside of them
 def _by_schur(a, b, c, tol: float):
     """With `A = U R Uᴴ` and `B = V S Vᴴ`, solve `R Y + Y S = Uᴴ C V` column by column."""
     dtype = c.aval.dtype
@@ -335,6 +337,7 @@ def _by_schur(a, b, c, tol: float):
     return _of_kind(_unsolvable(left, right, x, tol), dtype)
 
 
+@jit
 def _by_eigenvalues(a, b, c, tol: float):
     """With `A = U diag(λ) U⁻¹` and `B = V diag(μ) V⁻¹`, divide `U⁻¹ C V` by `λᵢ + μⱼ`."""
     dtype = c.aval.dtype
