@@ -145,12 +145,17 @@ def _varying(mapped: ClosedJaxpr, in_axes, axes: frozenset) -> ClosedJaxpr:
     return found
 
 
+def _axes_taken(jaxpr, specs) -> set:
+    """The mesh axes over which a function's arrays are divided, or over which it communicates."""
+    return {*axis_names(jaxpr.effects), *[n for s in specs for n in names_in(s)]}
+
+
 def _division_of_batch(args, in_axes, jaxpr, specs) -> tuple:
     """The explicit mesh axes over which the mapped axis is divided, if the program leaves them free.
 
     Each device then has the examples that it holds, and needs no others.
     """
-    taken = {*axis_names(jaxpr.effects), *[n for s in specs for n in names_in(s)]}
+    taken = _axes_taken(jaxpr, specs)
     for x, a in zip(args, in_axes):
         place = x.aval.place
         division = x.aval.division if place is None else explicit_part(place.sharding, x.aval.ndim)
@@ -291,6 +296,8 @@ class ShardMap(Primitive):
         spmd = tuple(spmd) if isinstance(spmd, (tuple, list)) else (spmd,)
         # The types of inner programs would not say which operands differ over these axes.
         fits = all(a is not None for a in in_axes) or not has_inner_programs(jaxpr)
+        # Examples divided over an axis would be mixed where the function itself is divided or communicates over it.
+        fits = fits and _axes_taken(jaxpr, (*in_specs, *out_specs)).isdisjoint(spmd)
         mine = tuple([n for n in spmd if n in params["manual_axes"] and fits])
         sizes = params["mesh"].shape
         inner = AxisData(axis.name, axis.size // prod([sizes[n] for n in mine]), axis.spmd_name)

@@ -227,7 +227,10 @@ class ReducePrecision(Elementwise):
 
 convert_element_type_p = ConvertElementType("convert_element_type")
 bitcast_convert_type_p = BitcastConvertType("bitcast_convert_type")
-reduce_precision_p = ReducePrecision("reduce_precision", _round_to, hlo="reduce_precision", dtypes=FLOAT)
+# It is rounding, and so no less exact for summands than for their sum.
+reduce_precision_p = ReducePrecision(
+    "reduce_precision", _round_to, hlo="reduce_precision", dtypes=FLOAT, mesh=MeshTraits(sums="kept")
+)
 
 
 def convert(x, dtype, weak_type: bool = False):

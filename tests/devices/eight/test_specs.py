@@ -185,3 +185,34 @@ def test_meshes_without_axes_are_empty():
 def test_specs_have_no_subclasses():
     with pytest.raises(TypeError, match="cannot be subclassed, as Own does"):
         type("Own", (P,), {})
+
+
+@pytest.mark.parametrize("order", ["grad", "jit of map", "map of jit"])
+def test_examples_over_an_axis_that_the_function_sums_over(order):
+    """Without types the gradient sums over all axes that specs leave out, and must not mix examples."""
+    mesh = made((2, 2), ("x", "y"), AUTO, AUTO)
+
+    def part(x):
+        return jnp.sin(lax.psum(jnp.sum(jnp.cos(x)), "y"))
+
+    f = gradix.grad(gradix.shard_map(part, mesh=mesh, in_specs=P("y"), out_specs=P(), check_vma=False))
+    x = np.arange(16.0, dtype="float32").reshape(4, 4)
+    placed = gradix.device_put(x, NamedSharding(mesh, P("x", "y")))
+    whole = gradix.vmap(gradix.jit(f) if order == "map of jit" else f, spmd_axis_name="x")
+    got = (gradix.jit(whole) if order == "jit of map" else whole)(placed)
+    want = gradix.vmap(gradix.grad(lambda x: jnp.sin(jnp.cos(x).sum())))(x)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_of_summands():
+    with gradix.set_mesh(made((2,), ("x",), EXPLICIT)):
+        summands = reshard(jnp.arange(8.0), P(unreduced={"x"}))
+        for join in (jnp.concatenate, jnp.stack):
+            f = gradix.grad(lambda x, y, join=join: join([x, y]).sum())
+            got = gradix.jit(f)(summands, summands)
+            assert got.sharding.spec == P(None, reduced={"x"})
+            np.testing.assert_array_equal(got, np.ones(8))
+        reduced = gradix.device_put(np.arange(8.0, dtype="float32"), P(reduced={"x"}))
+        rounded = gradix.jit(gradix.grad(lambda x: lax.reduce_precision(x, 8, 7).sum()))(reduced)
+        assert rounded.sharding.spec == P(None, unreduced={"x"})
+        np.testing.assert_array_equal(reshard(rounded, P()), np.ones(8))
