@@ -15,6 +15,7 @@ from gradix._core.divisions import explicit_part
 from gradix._core.dtypes import ExtendedDType, canonicalize_dtype
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
+from gradix._core.refs import AbstractRef, Ref
 from gradix._core.sharding import PartitionSpec, Sharding
 from gradix._runtime.placement import committed
 
@@ -162,7 +163,8 @@ class Typed:
         self.aval = aval
 
 
-def typed(x) -> Typed:
+def typed(x) -> Typed | Ref:
+    """A leaf of the type of `x`, which may be the description of an array, or of a mutable array."""
     if isinstance(x, ShapedArray):  # a type has no place
         return Typed(within(x))
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
@@ -170,9 +172,9 @@ def typed(x) -> Typed:
             tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True), bool(getattr(x, "weak_type", False))
         )
         sharding = getattr(x, "sharding", None)
-        if not isinstance(sharding, Sharding):
-            return Typed(aval)
-        return Typed(located(aval, committed(sharding), division=explicit_part(sharding, aval.ndim)))
+        if isinstance(sharding, Sharding):
+            aval = located(aval, committed(sharding), division=explicit_part(sharding, aval.ndim))
+        return Ref(AbstractRef(aval), None) if getattr(x, "is_ref", False) is True else Typed(aval)
     return Typed(as_array(x).aval)
 
 

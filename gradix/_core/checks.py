@@ -11,6 +11,7 @@ import numpy as np
 from gradix._base.errors import ConcretizationTypeError, JaxprTypeError
 from gradix._core import dtypes
 from gradix._core.array import as_array, is_array_like
+from gradix._core.dimensions.expression import larger, smaller
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown, state
@@ -170,27 +171,27 @@ def is_constant_shape(shape: Sequence[Any]) -> bool:
 
 
 def max_dim(d1: Any, d2: Any) -> Any:
-    """The larger of two dimensions.
+    """The larger of two dimensions; an expression where it is not known which that is.
 
     Example:
         >>> from gradix import core, export
         >>> n, = export.symbolic_shape("n", constraints=["n >= 4"])
-        >>> core.max_dim(2, 3), core.max_dim(n, 3)
-        (3, n)
+        >>> core.max_dim(2, 3), core.max_dim(n, 3), core.max_dim(n, 5)
+        (3, n, max(n, 5))
     """
-    return d1 if d1 is d2 or (d1 >= d2) else d2
+    return d1 if d1 is d2 else larger(d1, d2)
 
 
 def min_dim(d1: Any, d2: Any) -> Any:
-    """The smaller of two dimensions.
+    """The smaller of two dimensions; an expression where it is not known which that is.
 
     Example:
         >>> from gradix import core, export
         >>> n, = export.symbolic_shape("n", constraints=["n >= 4"])
-        >>> core.min_dim(2, 3), core.min_dim(n, 3)
-        (2, 3)
+        >>> core.min_dim(2, 3), core.min_dim(n, 3), core.min_dim(n, 5)
+        (2, 3, min(n, 5))
     """
-    return d1 if d1 is d2 or (d1 <= d2) else d2
+    return d1 if d1 is d2 else smaller(d1, d2)
 
 
 def trace_state_clean() -> bool:

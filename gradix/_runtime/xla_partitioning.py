@@ -96,6 +96,11 @@ def _from_native(native, aval, asked: _Question):
     return sharding_of(native.to_proto(), asked.devices, asked.mesh, aval.ndim)
 
 
+def hlo_sharding_of(sharding: Sharding, ndim: int):
+    """The `HloSharding` of XLA for arrays of this rank, over the devices of the sharding."""
+    return _native(sharding, ndim, assignment_of(sharding))
+
+
 def _native(sharding: Sharding, ndim: int, devices: tuple):
     """The sharding as an object of XLA, for a program over `devices`."""
     own = assignment_of(sharding)

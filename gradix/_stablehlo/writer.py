@@ -163,7 +163,7 @@ class Writer:
             found = self._constants.get(key)
             if found is None:
                 found = self._scalar(x, aval)
-                if type(aval.size) is int:
+                if not is_symbolic_shape(aval.shape):
                     self._constants[key] = found
             return found
         host = getattr(x, "host", None)
@@ -185,7 +185,7 @@ class Writer:
     splat = constant
 
     def _scalar(self, x, aval) -> Value:
-        if type(aval.size) is not int:
+        if is_symbolic_shape(aval.shape):  # of size 0 too
             return self.broadcast_in_dim(self._scalar(x, make_aval((), aval.dtype, False)), aval, ())
         literal = f"dense<{scalar_text(x, storage_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
         return self._constant(literal, aval)

@@ -1,4 +1,4 @@
-"""Members of arrays and dimensions that JAX keeps internal, and that programs for it read.
+"""Members of arrays, dimensions, shardings and stages that JAX keeps internal, and that programs for it read.
 
 `install_as_jax` adds them, and `uninstall` takes them away; nothing else in gradix has them.
 """
@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradix._api.jit.stages import Compiled, Lowered
 from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import is_extended
+from gradix._core.sharding import Sharding
 from gradix._core.trace import Tracer
 
 random = lazy_module("gradix.random")
 extend = lazy_module("gradix.extend.random")
+partitioning = lazy_module("gradix._runtime.xla_partitioning")
 
 
 def _known_on_host(x: ArrayImpl):
@@ -53,6 +56,11 @@ def _generator(keys: ArrayImpl):
     return own.get(keys.aval.dtype) or random.key_impl(keys)
 
 
+def _takes_positions_only(stage: Lowered | Compiled) -> bool:
+    """Whether the program takes no keyword arguments; each takes them here."""
+    return False
+
+
 MEMBERS: dict[type, dict[str, Any]] = {
     ArrayImpl: {
         "_value": property(lambda x: x.host),
@@ -63,6 +71,9 @@ MEMBERS: dict[type, dict[str, Any]] = {
         "_base_array": _of_keys("_base_array", lambda keys: keys if keys.is_deleted() else random.key_data(keys)),
         "_impl": _of_keys("_impl", _generator),
     },
+    Sharding: {"_to_xla_hlo_sharding": lambda s, ndim: partitioning.hlo_sharding_of(s, ndim)},
+    Lowered: {"_no_kwargs": property(_takes_positions_only)},
+    Compiled: {"_no_kwargs": property(_takes_positions_only)},
     SymbolicDim: {"_get_vars": SymbolicDim.variables, "_evaluate": SymbolicDim.evaluate},
 }
 

@@ -149,7 +149,7 @@ class Concatenator:
 
     def _directive(self, text: str):
         if text in ("r", "c"):
-            return -1, 1, -1, text == "r"
+            return self._axis, self._ndmin, self._at, text == "r"
         try:
             numbers = [int(n) for n in text.split(",")]
         except ValueError:
@@ -157,7 +157,7 @@ class Concatenator:
                 "r_ and c_ take the strings 'axis', 'axis,ndim', 'axis,ndim,at', 'r' and 'c', with "
                 f"integers for the words, got {text!r}."
             ) from None
-        axis, ndmin, at = [*numbers, *(self._axis, self._ndmin, -1)[len(numbers) :]][:3]
+        axis, ndmin, at = [*numbers, *(self._axis, self._ndmin, self._at)[len(numbers) :]][:3]
         return axis, ndmin, at, None
 
 

@@ -225,7 +225,11 @@ def linspace(
         out = lax.floor(out)
     out = convert(_moved_axis(out, axis), want)
     out = out if device is None else place(out, device, None)
-    return (out, convert(step, work)) if retstep else out
+    if not retstep:
+        return out
+    if not is_symbolic_shape((num,)) and num <= endpoint:  # there is no neighbour
+        return out, number(math.nan, work)
+    return out, convert(step, work)
 
 
 def _spaced_openly(first, last, num, endpoint: bool, dtype):

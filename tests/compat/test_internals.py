@@ -276,3 +276,15 @@ def test_internal_members_of_arrays_and_dimensions_are_there_as_long_as_jax_is(a
     assert d._get_vars() == {"a"} and d._evaluate({"a": 2}) == 7
     compat.uninstall()
     assert not hasattr(x, "_value") and not hasattr(d, "_get_vars")
+
+
+def test_internal_members_of_shardings_and_stages(as_jax):
+    sharding = gradix.NamedSharding(gradix.make_mesh((1,), ("x",)), gradix.P("x"))
+    assert sharding._to_xla_hlo_sharding(1).is_replicated() and jnp.ones(2).sharding._to_xla_hlo_sharding(1)
+    lowered = gradix.jit(lambda x: x).lower(1.0)
+    assert lowered._no_kwargs is False and lowered.compile()._no_kwargs is False
+    key = gradix.random.key(0)
+    key.delete()
+    assert key._base_array.is_deleted()
+    compat.uninstall()
+    assert not hasattr(sharding, "_to_xla_hlo_sharding") and not hasattr(lowered, "_no_kwargs")

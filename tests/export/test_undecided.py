@@ -3,9 +3,12 @@
 import importlib.util
 import random
 
+import numpy as np
 import pytest
 
-from gradix import export
+import gradix
+import gradix.numpy as jnp
+from gradix import core, export
 from gradix._core.dimensions.expression import larger, smaller
 from gradix.errors import InconclusiveDimensionOperation
 from tests.export.test_symbolic_dims import COMPARISONS, CONSTRAINTS, ENVIRONMENTS, allowed, drawn, value
@@ -63,3 +66,33 @@ def test_fewer_comparisons_are_undecided(seed, drawings):
     print(found)
     assert found["asked"] > 3.5 * drawings
     assert found["ours undecided"] < 0.9 * found["theirs undecided"]
+
+
+def test_larger_and_smaller_of_undecided_sizes():
+    (b,) = export.symbolic_shape("b")
+    assert str(core.max_dim(b - 5, 0)) == "max(b - 5, 0)" and core.max_dim(b + 5, 0) == b + 5
+
+    def f(x):
+        b = x.shape[0]
+        return jnp.ones((core.max_dim(b - 5, 0), core.min_dim(b, 4)))
+
+    exported = export.export(gradix.jit(f))(gradix.ShapeDtypeStruct((b,), np.float32))
+    for n in (1, 3, 8):
+        assert exported.call(np.ones(n, "float32")).shape == (max(n - 5, 0), min(n, 4))
+
+
+@pytest.mark.parametrize(
+    "function, shape",
+    [
+        (lambda x: jnp.linalg.qr(x), "b, 0, 4"),
+        (lambda x: jnp.linalg.svd(x, full_matrices=False), "b, 0, 4"),
+        (lambda x: jnp.linalg.eigh(x), "b, 0, 0"),
+        (lambda x: gradix.scipy.linalg.lu_factor(x), "b, 0, 0"),
+    ],
+)
+def test_factorizations_of_empty_matrices_in_open_batches(function, shape):
+    spec = gradix.ShapeDtypeStruct(export.symbolic_shape(shape), np.float32)
+    exported = export.export(gradix.jit(function))(spec)
+    x = np.ones([2 if n == "b" else int(n) for n in shape.split(", ")], "float32")
+    for got, want in zip(gradix.tree.leaves(exported.call(x)), gradix.tree.leaves(function(x)), strict=True):
+        assert got.shape == want.shape

@@ -236,3 +236,14 @@ def test_files():
     file.seek(0)
     with jnp.load(file) as loaded:
         assert loaded["x"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("num", [0, 1, 2, 5])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_steps_of_lines_of_vectors(num, endpoint):
+    """Without a neighbour the distance is one NaN, as in NumPy."""
+    ends = np.zeros(2, "float32"), np.ones(2, "float32")
+    want = np.linspace(*ends, num, endpoint=endpoint, retstep=True)[1]
+    got = jnp.linspace(*ends, num, endpoint=endpoint, retstep=True)[1]
+    assert got.shape == np.shape(want)
+    np.testing.assert_allclose(got, want)

@@ -1,5 +1,7 @@
 """Reshaping, joining, splitting, padding, moving and taking elements: NumPy is the reference."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -283,3 +285,18 @@ def test_misuse(f, error, text):
 def test_a_padded_scalar_stays_as_it_is(values):
     padded = jnp.pad(0.5, 1, constant_values=values)
     assert padded.shape == () and padded.weak_type and padded == 0.5
+
+
+@pytest.mark.parametrize("directive", ["-1", "0", "1", "0,2", "1,2", "0,2,0", "1,2,0", "0,4,-1", "r", "c"])
+@pytest.mark.parametrize("of_rank", [1, 2])
+def test_directives_of_concatenators(directive, of_rank):
+    """A directive replaces what it names, and leaves the rest as r_ and c_ have it."""
+    x = np.arange(3.0) if of_rank == 1 else np.arange(6.0).reshape(2, 3)
+    for want_of, got_of in ((np.r_, jnp.r_), (np.c_, jnp.c_)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PendingDeprecationWarning)  # of NumPy's matrices
+            try:
+                want = np.asarray(want_of[directive, x, 2 * x])
+            except ValueError:
+                continue
+        np.testing.assert_array_equal(got_of[directive, x, 2 * x], want)

@@ -87,6 +87,8 @@ def pmap(
             )
     if backend is not None:
         all_devices(backend)
+    if devices is not None and not len(devices):
+        raise ValueError("pmap got an empty list of devices. Leave devices out for the devices of this process.")
     return PmapFunction(
         fun, axis_name, in_axes, out_axes, static=static, devices=devices, axis_size=axis_size, donated=donated
     )

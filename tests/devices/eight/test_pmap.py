@@ -68,3 +68,8 @@ def test_gradients_after_a_call_with_values():
     x = np.arange(8.0, dtype="float32")
     np.testing.assert_array_equal(doubled(x), x * x.sum())
     np.testing.assert_allclose(gradix.grad(lambda x: (doubled(x) * x).sum())(x), 2 * x * x.sum() + (x * x).sum())
+
+
+def test_no_devices():
+    with pytest.raises(ValueError, match="empty list of devices"):
+        gradix.pmap(lambda x: x, devices=[])
