@@ -270,9 +270,10 @@ def print_environment_info(return_string: bool = False) -> str | None:
         >>> report.splitlines()[0].startswith("gradix:")
         True
     """
-    here = xla.devices()
+    here, posing, package = xla.devices(), sys.modules.get("jax"), sys.modules["gradix"]
     versions = {
         "gradix": __version__,
+        **({"jax": posing.__version__} if posing is not None and posing.__file__ == package.__file__ else {}),
         "jaxlib": xla.jaxlib_version,
         "numpy": np.__version__,
         "python": sys.version.replace("\n", " "),

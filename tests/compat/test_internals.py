@@ -288,3 +288,10 @@ def test_internal_members_of_shardings_and_stages(as_jax):
     assert key._base_array.is_deleted()
     compat.uninstall()
     assert not hasattr(sharding, "_to_xla_hlo_sharding") and not hasattr(lowered, "_no_kwargs")
+
+
+def test_the_report_on_the_environment_says_which_jax_is_stood_for(as_jax):
+    version = sys.modules["jax"].__version__
+    assert f"jax:    {version}\n" in gradix.print_environment_info(return_string=True)
+    compat.uninstall()
+    assert "jax: " not in gradix.print_environment_info(return_string=True)

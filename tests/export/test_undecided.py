@@ -96,3 +96,38 @@ def test_factorizations_of_empty_matrices_in_open_batches(function, shape):
     x = np.ones([2 if n == "b" else int(n) for n in shape.split(", ")], "float32")
     for got, want in zip(gradix.tree.leaves(exported.call(x)), gradix.tree.leaves(function(x)), strict=True):
         assert got.shape == want.shape
+
+
+def _exported(function, shape, dtype="float32"):
+    spec = gradix.ShapeDtypeStruct(export.symbolic_shape(shape), np.dtype(dtype))
+    return export.export(gradix.jit(function))(spec)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8", "uint16"])
+def test_words_drawn_by_halves_for_an_open_number(dtype):
+    """The number of words may be odd, and then the last of the second half is padding."""
+
+    def draw(x):
+        key = gradix.random.key(0)
+        return gradix.random.uniform(key, x.shape) if dtype == "float32" else gradix.random.bits(key, x.shape, dtype)
+
+    with gradix.threefry_partitionable(False):
+        exported = _exported(draw, "b")
+        for n in (1, 4, 7, 10):
+            x = np.zeros(n, "float32")
+            np.testing.assert_array_equal(exported.call(x), draw(x))
+
+
+def test_factorization_of_an_open_rectangle():
+    exported = _exported(lambda x: gradix.lax.linalg.lu(x), "m, n")
+    assert str(exported.out_avals[1].shape[0]) == "min(m, n)"
+    for shape in ((5, 3), (3, 5), (4, 4)):
+        x = np.random.RandomState(0).randn(*shape).astype("float32")
+        for got, want in zip(exported.call(x), gradix.lax.linalg.lu(x), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_an_open_number_of_largest():
+    exported = _exported(lambda x: gradix.lax.approx_max_k(x, x.shape[0] // 2 + 1), "n")
+    x = np.arange(9.0, dtype="float32")[::-1] % 5
+    np.testing.assert_array_equal(exported.call(x)[0], np.sort(x)[::-1][:5])

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import smaller
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add
@@ -111,7 +112,7 @@ class LU(Factorization):
 
     def abstract(self, x):
         *lead, m, n = check_matrices(self.name, x)
-        return [x, make_aval((*lead, min(m, n)), INDEX, x.weak_type), make_aval((*lead, m), INDEX, x.weak_type)]
+        return [x, make_aval((*lead, smaller(m, n)), INDEX, x.weak_type), make_aval((*lead, m), INDEX, x.weak_type)]
 
     def host(self, x):
         *lead, m, n = x.shape

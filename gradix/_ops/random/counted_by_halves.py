@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._ops.random.rbg import Rbg
 from gradix._ops.random.storage import U32, U64, emit_halves, emit_joined, emit_pair, emit_wide, halves, joined
 from gradix._ops.random.threefry import Threefry2x32, blocks, emit_blocks, key_words
@@ -32,14 +33,19 @@ def _emit_words(em, keys, m: int):
     half, lead = (m + 1) // 2, keys.aval.shape
     counters = make_aval((*lead, half), U32)
     first = em.iota(counters, len(lead))
-    second = em.op("add", counters, first, em.constant(half, counters))
-    if m % 2:
-        is_padding = em.compare(second, em.constant(m, counters), "EQ")
+    is_odd = is_symbolic_dim(m) or m % 2  # an open number of words may be odd
+    second = em.op("add", counters, first, _filled(em, half, counters))
+    if is_odd:
+        is_padding = em.compare(second, _filled(em, m, counters), "EQ")
         second = em.select(is_padding, em.constant(0, counters), second)
     k0, k1 = emit_pair(em, keys)
     pair = emit_blocks(em, k0, k1, first, second, tuple(range(len(lead))))
     words = em.concatenate(pair, len(lead), make_aval((*lead, 2 * half), U32))
-    return _part(em, words, 0, m) if m % 2 else words
+    return _part(em, words, 0, m) if is_odd else words
+
+
+def _filled(em, n, aval):
+    return em.broadcast(em.number(n, aval.dtype), aval.shape) if is_symbolic_dim(n) else em.constant(n, aval)
 
 
 def _part(em, words, start: int, stop: int):

@@ -6,6 +6,7 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.complex_parts import neg
@@ -25,7 +26,7 @@ def _extremes(name: str, operand, k, reduction_dimension, recall_target, size_ov
             f"{name} operand must be a floating type, got {dtypes.dtype_name(x.aval.dtype)}. For "
             "integers use lax.top_k, or .astype('float32')."
         )
-    axis, k = canonical_axis(reduction_dimension, x.aval.ndim), index(k)
+    axis, k = canonical_axis(reduction_dimension, x.aval.ndim), k if is_symbolic_dim(k) else index(k)
     size = x.aval.shape[axis]
     if k <= 0:
         raise ValueError(f"k must be positive, got {k}.")
