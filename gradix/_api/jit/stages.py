@@ -224,7 +224,10 @@ class Lowered(_Stage):
         raise ValueError(f"unknown dialect: {dialect}. There are 'stablehlo' and 'hlo'.")
 
     def _placed_text(self) -> str:
-        traced = self._traced
+        traced, places = self._traced, self._operand_places()
+        on_devices = traced.placing.lowered(places, places=True) if places is not None else None
+        if on_devices is not None:
+            return on_devices.text
         return _program.lower(
             simplify(traced.jaxpr),
             traced.name,

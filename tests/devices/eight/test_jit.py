@@ -273,3 +273,12 @@ def test_a_device_or_platform_of_jit(options):
 def test_a_platform_that_is_not_there():
     with pytest.raises(RuntimeError, match="Unknown backend"):
         gradix.jit(lambda v: v, backend="tpu")(X)
+
+
+def test_texts_with_the_places_of_operations_on_several_devices():
+    mesh = gradix.make_mesh((8,), ("i",), axis_types=(gradix.sharding.AxisType.Auto,))
+    part = gradix.shard_map(jnp.cos, mesh=mesh, in_specs=gradix.P("i"), out_specs=gradix.P("i"))
+    lowered = gradix.jit(lambda x: part(jnp.sin(x))).lower(jnp.arange(8.0))
+    text = lowered.as_text(debug_info=True)
+    assert text.count("manual_computation") == 1 and "test_jit.py" in text
+    assert "op_name" in lowered.as_text("hlo", debug_info=True)
