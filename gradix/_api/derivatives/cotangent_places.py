@@ -50,5 +50,6 @@ class NotNeeded(_Mark):
     __slots__ = ()
 
 
-for _place in (GradRef, DidntWant):  # nodes without leaves, so that jitted functions may return them
-    register_pytree_node(_place, lambda mark: ((), None), lambda _, children, place=_place: place())
+# They are nodes without leaves, so that jitted functions may return them.
+register_pytree_node(GradRef, lambda mark: ((), None), lambda data, children: GradRef())
+register_pytree_node(DidntWant, lambda mark: ((), None), lambda data, children: DidntWant())

@@ -139,8 +139,8 @@ class _ShardMapped:
         xs = arrays("shard_map", opened, tree, "argument ", others)
         xs = [x for i, x in enumerate(xs) if i not in others] if others else xs
         if self.divides and self.in_specs is not Infer:
-            given = [_as_spec("in_axes", s) for i, s in enumerate(wanted) if i not in others]
-            xs = [_divided(x, spec, mesh, axes) for x, spec in zip(xs, given)]
+            asked = [_as_spec("in_axes", s) for i, s in enumerate(wanted) if i not in others]
+            xs = [_divided(x, spec, mesh, axes) for x, spec in zip(xs, asked)]
         specs = self._specs_of_arguments(wanted, xs, args, others, (mesh, axes))
         avals = [local_aval(x.aval, s, mesh, axes, self.check_vma) for x, s in zip(xs, specs)]
         of_refs = [] if lent is None else _at([*others], lent.places, specs)

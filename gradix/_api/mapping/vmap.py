@@ -328,9 +328,9 @@ def _division(fun, leaves, axes, spmd_axis_name) -> tuple | None:
     found: tuple | None = None
     for x, a in zip(leaves, axes):
         division = None if a is None else getattr(typeof(x), "division", None)
-        entry = None if division is None else division.spec[a]
-        if entry is None:
+        if division is None or division.spec[a] is None:
             continue
+        entry = division.spec[a]
         if found is not None and entry != found[1]:
             raise ValueError(
                 f"vmap of {name_of(fun)}: the mapped axes of the arguments are divided differently, over {found[1]!r} "
