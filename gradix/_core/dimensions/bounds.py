@@ -94,14 +94,19 @@ def _by_cases(x, cases: int):
     """The lesser bound of two cases: a max or min is its first operand, or it is its second."""
     for atom in _atoms(x.terms):
         if type(atom) is Operation and atom.name in (MAX, MIN):
-            lows = []
-            for value in atom.operands:
-                case = x.scope.substituted(x, atom, value)
-                lows.append(
-                    case if type(case) is int else max(lower(case), _lower(case, cases - 1) if cases > 1 else -inf)
-                )
+            lows = [_in_case(x.scope.substituted(x, atom, value), cases - 1) for value in atom.operands]
             return min(lows)
     return -inf
+
+
+def _in_case(x, cases: int):
+    if type(x) is int:
+        return x
+    known = x.scope.lowers.get(x, -inf)
+    if known != -inf:
+        return known
+    found = _simple_bound(x, 1)
+    return _lower(x, cases) if found is None else found
 
 
 def _least_of_count(x):
