@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
+from gradix._api.counted.marks import mark
 from gradix._api.counted.masking import INDEX, fitted
 from gradix._core.dimensions.counts import bound_of, counts_in
 from gradix._core.dimensions.expression import SymbolicDim, is_count, larger
@@ -143,7 +142,7 @@ class Sealing:
             sizes: dict = {}
             for x, places in zip(outs, self.places):
                 sizes.update((j, d) for d, j in zip(x.aval.shape, places) if j is not None)
-            marks = [full((sizes[j],), 0, np.dtype("int8")) for j in range(len(self.bounds))]
+            marks = [mark(sizes[j]) for j in range(len(self.bounds))]
             return self.seal(outs), [*marks, *residuals]
 
         return sealed

@@ -11,16 +11,18 @@ from gradix._api.boundary import arrays, positional
 from gradix._api.derivatives.custom_derivatives import CustomDerivative, Found, Given, is_array_like
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
 from gradix._base.config import state as options
+from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_vjp import call_custom_vjp
 from gradix._core import dtypes
 from gradix._core.array import as_array
-from gradix._core.aval import same_types
+from gradix._core.aval import same_types, seen
 from gradix._ops.basis import tangent_aval, zeros
 from gradix._ops.convert import convert_element_type
 
 T = TypeVar("T")
+_marks = lazy_module("gradix._api.counted.marks")
 
 
 class custom_vjp(CustomDerivative, Generic[T]):
@@ -112,7 +114,9 @@ class custom_vjp(CustomDerivative, Generic[T]):
             out["res"] = res_tree, is_array, [None if a else r for r, a in zip(res, is_array)]
             ys = arrays(self._name, ys, y_tree, "output of fwd")
             out["avals"] = [tangent_aval(y.aval) for y in ys]
-            return ys, [*leaves[:k], *[as_array(r) for r, a in zip(res, is_array) if a]]
+            types = [*[as_array(x).aval for x in leaves[k:]], *out["avals"]]
+            out["sizes"], marks = _marks.marks_of(types) if seen.counts is not None else ((), ())
+            return ys, [*leaves[:k], *marks, *[as_array(r) for r, a in zip(res, is_array) if a]]
 
         functools.update_wrapper(forward, fwd, assigned=("__name__",), updated=())
         return forward
@@ -122,12 +126,17 @@ class custom_vjp(CustomDerivative, Generic[T]):
 
         def backward(residuals, cts):
             res_tree, is_array, others = out["res"]
-            given = iter(residuals[k:])
+            sizes, types = out["sizes"], [*args.avals, *out["avals"]]
+            end = k + len(sizes)
+            if sizes:
+                types = _marks.resized(types, sizes, residuals[k:end])
+            of_arguments, of_results = types[: len(args.avals)], types[len(args.avals) :]
+            given = iter(residuals[end:])
             res = res_tree.unflatten([next(given) if a else o for a, o in zip(is_array, others)])
-            cts = [SymbolicZero(a) if c is None else c for c, a in zip(cts, out["avals"])]
+            cts = [SymbolicZero(a) if c is None else c for c, a in zip(cts, of_results)]
             result = bwd(*static.filled(residuals[:k]), res, out["tree"].unflatten(cts))
             avals: list = [None] * len(args.leaves)
-            for i, aval in zip(args.places, args.avals):
+            for i, aval in zip(args.places, of_arguments):
                 avals[i] = aval
             found = self._cotangents(result, args.tree, avals)
             return [*[None] * k, *[found[i] for i in args.places]]
