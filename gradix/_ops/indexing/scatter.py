@@ -46,13 +46,16 @@ _INT32 = np.dtype("int32")
 def read_windows(x, indices, updates_shape, params):
     """The windows of `x` that a scatter with these parameters writes to; zero outside of `x`."""
     dnums, mode = params["dimension_numbers"], params["mode"]
+    windows = window_sizes(x.aval.shape, updates_shape, dnums)
+    if any(type(n) is int and type(w) is int and n < w for n, w in zip(x.aval.shape, windows)):
+        return zeros(make_aval(updates_shape, x.aval.dtype))  # no window lies inside
     filled = mode is GatherScatterMode.FILL_OR_DROP
     return bind(
         gather_p,
         (x, indices),
         {
             "dimension_numbers": gather_numbers(dnums),
-            "slice_sizes": window_sizes(x.aval.shape, updates_shape, dnums),
+            "slice_sizes": windows,
             "mode": mode,
             "fill_value": 0 if filled else None,
             "indices_are_sorted": params["indices_are_sorted"],
