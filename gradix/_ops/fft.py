@@ -11,7 +11,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import SymbolicDim, as_dim, is_symbolic_shape
+from gradix._core.dimensions.expression import SymbolicDim, as_dim, is_symbolic_shape, larger
 from gradix._core.divisions import undivided
 from gradix._core.operators import Array
 from gradix._core.trace import bind
@@ -144,7 +144,8 @@ def _to_half(ct, lengths):
 
 
 def _over(ct, weight: float, lengths):
-    """`weight` divided by the number of points, as a scalar of the dtype of `ct`."""
+    """`weight` divided by the number of points, at least one, as a scalar of the dtype of `ct`."""
+    lengths = [larger(n, 1) for n in lengths]
     if not is_symbolic_shape(lengths):
         return scalar_like(ct, weight / math.prod(lengths))
     for n in lengths:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gradix._core.dimensions.expression import larger
+
 
 class PaddingType(enum.Enum):
     """How windows are placed: VALID windows lie inside.
@@ -65,7 +67,7 @@ def _plain(sizes) -> list:
 
 def dilated(n, dilation):
     """The extent of `n` elements that are `dilation` apart."""
-    return 0 if n == 0 else (n - 1) * dilation + 1
+    return n + larger(n - 1, 0) * (dilation - 1)
 
 
 def window_count(n, window, stride):

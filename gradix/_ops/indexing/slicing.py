@@ -10,7 +10,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
-from gradix._core.dimensions.expression import is_count, larger, within_size
+from gradix._core.dimensions.expression import has_counts, is_count, larger, within_size
 from gradix._core.divisions import resized
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -20,7 +20,7 @@ from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
-from gradix._ops.shape import squeeze
+from gradix._ops.shape import reshape, squeeze
 from gradix._ops.sharding import summed_like
 
 if TYPE_CHECKING:
@@ -70,9 +70,8 @@ class Slice(Structural):
         shape = x.aval.shape
         config = []
         for n, a, m, s in zip(shape, start_indices, ct.aval.shape, strides or (1,) * len(shape)):
-            # one past the last element taken
-            reached = a + m if s == 1 else a + (m - 1) * s + 1 if type(m) is not int or m else a
-            config.append((a, n - reached, s - 1))
+            extent = m if s == 1 else m + larger(m - 1, 0) * (s - 1)
+            config.append((a, n - a - extent, s - 1))
         return [pad(ct, summed_like(scalar_like(ct, 0), ct), config)]
 
     def batch(self, size, args, axes, *, start_indices, limit_indices, strides):
@@ -153,11 +152,15 @@ class Pad(Primitive):
     def transpose(self, ct, x, value, *, padding_config):
         cut = [(-lo, -hi, 0) for lo, hi, _ in padding_config]
         kept = pad(ct, summed_like(scalar_like(ct, 0), ct), cut)
-        if any(i for _, _, i in padding_config):
-            kept = slice(kept, (0,) * ct.aval.ndim, kept.aval.shape, [i + 1 for _, _, i in padding_config])
+        shape, steps = x.aval.shape, [i + 1 for _, _, i in padding_config]
+        for axis, step in enumerate(steps):
+            if step > 1 and is_count(shape[axis]):
+                kept, steps[axis] = _first_of_each(kept, axis, shape[axis], step), 1
+        if any(step > 1 for step in steps):
+            kept = slice(kept, (0,) * ct.aval.ndim, kept.aval.shape, steps)
         back = None
         if type(value) is Linear:  # the sum of the cotangent over the padding
-            ones = np.zeros(x.aval.shape, bool)
+            ones = broadcast_in_dim(False, shape, ()) if has_counts(shape) else np.zeros(shape, bool)
             outside = pad(ones, True, padding_config)
             everywhere = tuple(range(ct.aval.ndim))
             back = reduce_sum(choose(outside, scalar_like(ct, 0), ct), everywhere)
@@ -185,7 +188,15 @@ class Pad(Primitive):
 
 def _padded(n, lo, hi, interior):
     """An axis's size after padding."""
-    return n + (lo + hi) + ((n - 1) * interior if interior and not (type(n) is int and n == 0) else 0)
+    return n + (lo + hi) + (larger(n - 1, 0) * interior if interior else 0)
+
+
+def _first_of_each(x, axis: int, n, step: int):
+    """The first of each `step` elements, `n` of them; values decide `n`, which is no quotient of sizes then."""
+    before, after = x.aval.shape[:axis], x.aval.shape[axis + 1 :]
+    config = [(0, n * step - d if i == axis else 0, 0) for i, d in enumerate(x.aval.shape)]
+    parts = reshape(pad(x, scalar_like(x, 0), config), (*before, n, step, *after))
+    return reshape(slice_in_dim(parts, 0, 1, axis=axis + 1), (*before, n, *after))
 
 
 @memoised
