@@ -11,10 +11,11 @@ import numpy as np
 from gradix._api.control import cond
 from gradix._api.loops import while_loop
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import may_be_empty
 from gradix._ops.arithmetic import add, div, max as larger, mul, sub
 from gradix._ops.basis import reduce_sum
 from gradix._ops.bitwise import bitwise_and, bitwise_not
-from gradix._ops.comparison import gt, lt
+from gradix._ops.comparison import eq, gt, lt
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import broadcasted_iota
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim
@@ -151,11 +152,12 @@ def qdwh(
     if not n:
         h = product(adjoint(x), x)
         return x, h, as_operand("qdwh", 0), as_operand("qdwh", np.bool_(True))
-    u, count, done = _iterate(x, _schedule(eps), limit, (4 * eps) ** (1 / 3), real)
+    is_done = eq(as_operand("qdwh", n), np.int32(0)) if may_be_empty(n) else np.bool_(False)
+    u, count, done = _iterate(x, is_done, _schedule(eps), limit, (4 * eps) ** (1 / 3), real)
     return u, symmetrize(product(adjoint(u), x)), count, done
 
 
-def _iterate(x, steps, limit, tolerance, real):
+def _iterate(x, is_done, steps, limit, tolerance, real):
     size = abs(x)
     # This is an upper bound of the largest singular value.
     alpha = sqrt(mul(reduce_max(reduce_sum(size, (0,)), (0,)), reduce_max(reduce_sum(size, (1,)), (0,))))
@@ -175,4 +177,4 @@ def _iterate(x, steps, limit, tolerance, real):
         still = lt(_norm(sub(new, u)), mul(_norm(new), np.array(tolerance, real)))
         return new, add(count, 1), bitwise_and(still, gt(settled, np.array(0, real)))
 
-    return while_loop(going, step, (start, 0, np.bool_(False)))
+    return while_loop(going, step, (start, 0, is_done))

@@ -11,9 +11,9 @@ import ml_dtypes
 
 from gradix._api.counted.masking import INDEX, fitted, refuse, rule
 from gradix._core.trace import bind
-from gradix._ops.arithmetic import abs as abs_, add, mul
+from gradix._ops.arithmetic import abs as abs_, add, mul, sub
 from gradix._ops.basis import broadcast_in_dim, reduce_sum
-from gradix._ops.comparison import eq, le
+from gradix._ops.comparison import eq, gt, le, lt
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import broadcasted_iota, full
 from gradix._ops.indexing.slicing import pad
@@ -21,6 +21,7 @@ from gradix._ops.linalg.base import adjoint
 from gradix._ops.linalg.qr import qr_p
 from gradix._ops.reductions import reduce_max
 from gradix._ops.select import select
+from gradix._ops.sorting.sort import sort
 
 
 def _with_identity(S, e, x, shape, value=None):
@@ -46,6 +47,50 @@ def _square(S, e, x):
     return S.same(e, [_with_identity(S, e, x, e.invars[0].aval.shape)])
 
 
+@rule("schur")
+def _schur(S, e, x):
+    # A block that nothing couples to the matrix is last among the blocks that LAPACK finds.
+    return S.same(e, [_with_identity(S, e, x, e.invars[0].aval.shape)])
+
+
+@rule("hessenberg", "tridiagonal", "householder_product")
+def _reflected(S, e, x, *others):
+    """Of zeros, reflections are identities."""
+    shape = e.invars[0].aval.shape
+    n = len(shape)
+    x = S.filled(x, shape, (n - 2, n - 1), 0)
+    others = [S.filled(y, v.aval.shape, (n - 2,), 0) for y, v in zip(others, e.invars[1:])]
+    outs = S.same(e, [x, *others])
+    if not e.primitive.multiple_results:
+        return outs
+    return [_cut(S, y, v) for y, v in zip(outs, e.outvars)]
+
+
+def _cut(S, y, v):
+    """A buffer of the greatest size of a variable."""
+    for axis, d in enumerate(v.aval.shape):
+        y = fitted(y, axis, S.bound(d))
+    return y
+
+
+@rule("cholesky_update")
+def _cholesky_update(S, e, r, w):
+    shape = e.invars[1].aval.shape
+    return S.same(e, [_with_identity(S, e, r, e.invars[0].aval.shape), S.filled(w, shape, (len(shape) - 1,), 0)])
+
+
+@rule("tridiagonal_solve")
+def _tridiagonal_solve(S, e, lower, middle, upper, b):
+    shape = e.invars[0].aval.shape
+    axis = len(shape) - 1
+    if S.open(shape, (axis,)):
+        lower, middle = S.filled(lower, shape, (axis,), 0), S.filled(middle, shape, (axis,), 1)
+        at = broadcasted_iota(INDEX, upper.aval.shape, axis)
+        is_above = lt(at, broadcast_in_dim(sub(S.value(shape[axis]), full((), 1, INDEX)), upper.aval.shape, ()))
+        upper = select(is_above, upper, full(upper.aval.shape, 0, upper.aval.dtype))
+    return S.same(e, [lower, middle, upper, S.filled(b, e.invars[3].aval.shape, (axis,), 0)])
+
+
 @rule("triangular_solve")
 def _triangular_solve(S, e, a, b):
     shape = e.invars[1].aval.shape
@@ -55,7 +100,10 @@ def _triangular_solve(S, e, a, b):
 
 @rule("lu_pivots_to_permutation")
 def _permutation(S, e, pivots):
-    return S.same(e, [pivots])
+    shape = e.invars[0].aval.shape
+    place = broadcasted_iota(INDEX, pivots.aval.shape, len(shape) - 1)  # exchanged with themselves
+    opened = S.open(shape, (len(shape) - 1,))
+    return S.same(e, [select(S.live(shape, opened), pivots, place) if opened else pivots])
 
 
 # -- values and vectors ----------------------------------------------------------------------------
@@ -85,6 +133,23 @@ def _eigh(S, e, x):
         return S.same(e, [x])
     value = _larger_value(S, x, shape, "L" if e.params["lower"] else "U")
     return S.same(e, [_with_identity(S, e, x, shape, value)])  # ascending, so that they come last
+
+
+@rule("eig")
+def _eig(S, e, x):
+    shape = e.invars[0].aval.shape
+    n = len(shape)
+    if not S.open(shape, (n - 2,)):
+        return S.same(e, [x])
+    # the values of the block are larger than all others by half at least
+    value = add(*[_larger_value(S, x, shape, triangle) for triangle in "LU"])
+    values, *vectors = S.same(e, [_with_identity(S, e, x, shape, value)])
+    limit = abs_(mul(value, full(value.aval.shape, 0.75, value.aval.dtype)))
+    is_added = gt(abs_(values), broadcast_in_dim(limit, values.aval.shape, range(n - 2)))
+    key = convert_element_type(is_added, INDEX)
+    (_, values) = sort((key, values), dimension=n - 2, num_keys=1)
+    columns = broadcast_in_dim(key, x.aval.shape, (*range(n - 2), n - 1))
+    return [values, *[sort((columns, v), dimension=n - 1, num_keys=1)[1] for v in vectors]]
 
 
 @rule("svd")

@@ -407,6 +407,11 @@ def may_be_empty(d) -> bool:
     return is_count(d) and lower(d) <= 0
 
 
+def may_have(n, k: int) -> bool:
+    """Whether `n` elements are at least `k`, or may be where values decide `n`."""
+    return upper(n) >= k if is_count(n) else not k > n
+
+
 def _extremum(x, y, name: str):
     x, y = (operator.index(d) if type(d) is not SymbolicDim else d for d in (x, y))
     if type(x) is type(y) is int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import smaller
+from gradix._core.dimensions.expression import as_dim, smaller
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add
@@ -231,7 +230,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
         Array([2, 0, 1], dtype=int32)
     """
     pivots = as_operand("lu_pivots_to_permutation", pivots)
-    return bind(lu_pivots_to_permutation_p, (pivots,), {"permutation_size": index(permutation_size)})
+    return bind(lu_pivots_to_permutation_p, (pivots,), {"permutation_size": as_dim(permutation_size)})
 
 
 def lu(x: ArrayLike) -> list[Array]:

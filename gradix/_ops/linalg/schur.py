@@ -10,6 +10,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import larger
 from gradix._core.trace import bind
 from gradix._ops.linalg.base import Factorization, check_matrices, each, info_aval, lapack, letter, nan_unless, routine
 from gradix._ops.operands import as_operand
@@ -70,7 +71,7 @@ class Hessenberg(Factorization):
 
     def abstract(self, x):
         shape = check_matrices(self.name, x, square=True)
-        return [x, make_aval((*shape[:-2], max(shape[-1] - 1, 0)), x.dtype, x.weak_type)]
+        return [x, make_aval((*shape[:-2], larger(shape[-1] - 1, 0)), x.dtype, x.weak_type)]
 
     def host(self, x):
         *lead, n = x.shape[:-1]

@@ -9,6 +9,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import larger
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
@@ -48,7 +49,7 @@ class Tridiagonal(Factorization):
 
     def abstract(self, x, *, lower):
         *lead, n, _ = check_matrices(self.name, x, square=True)
-        real, beside = real_of(x.dtype), (*lead, max(n - 1, 0))
+        real, beside = real_of(x.dtype), (*lead, larger(n - 1, 0))
         return [
             x,
             make_aval((*lead, n), real, x.weak_type),

@@ -6,7 +6,7 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import is_symbolic_dim
+from gradix._core.dimensions.expression import is_symbolic_dim, may_have
 from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.complex_parts import neg
@@ -30,7 +30,7 @@ def _extremes(name: str, operand, k, reduction_dimension, recall_target, size_ov
     size = x.aval.shape[axis]
     if k <= 0:
         raise ValueError(f"k must be positive, got {k}.")
-    if k > size:
+    if not may_have(size, k):
         raise ValueError(f"k must be smaller than the size of reduction_dim {size}, got {k}.")
     if not 0 < recall_target <= 1:
         raise ValueError(f"recall_target must be above 0 and at most 1, got {recall_target}.")

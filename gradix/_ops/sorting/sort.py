@@ -10,7 +10,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import as_dim
+from gradix._core.dimensions.expression import as_dim, may_have
 from gradix._core.divisions import merged, undivided
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
@@ -95,7 +95,7 @@ class TopK(Primitive):
             raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
         if not 0 <= axis < x.ndim:
             raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
-        if k > x.shape[axis]:
+        if not may_have(x.shape[axis], k):
             raise ValueError(
                 f"k argument to top_k must be no larger than size along axis; got k={k} with "
                 f"shape={[*x.shape]} and axis={axis}"
