@@ -13,7 +13,7 @@ from gradix import lax
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import is_known_at_most, may_be_empty
+from gradix._core.dimensions.expression import is_count, is_known_at_most, may_be_empty
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
@@ -36,6 +36,7 @@ from gradix.numpy.promotion import (
 from gradix.numpy.reductions import sum
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import moveaxis
+from gradix.numpy.taking import take
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, Axes
@@ -171,7 +172,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes | None = None, edge_o
             f"gradient: got {len(spaces)} spacings for {len(axes)} axes (axis={axis}). Give none, "
             "one for all axes, or one for each axis."
         )
-    if any(x.aval.shape[i] < 2 for i in axes):
+    if any(not is_count(x.aval.shape[i]) and x.aval.shape[i] < 2 for i in axes):
         raise ValueError(
             f"gradient: f of shape {x.aval.shape} needs at least 2 elements along each of the axes "
             f"{axes}. Name the longer axes with axis=."
@@ -181,8 +182,35 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes | None = None, edge_o
     return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
 
 
+def _gradient_by_places(x, h, axis: int):
+    """As `_gradient`, of as many samples as values decide: by the places of neighbours, which ends lack."""
+    n = x.aval.shape[axis]
+    place = lax.iota(np.dtype("int32"), n)
+    last = convert(as_operand("gradient", n - 1), place.aval.dtype)
+    before, after = [lax.clamp(matching(place, 0), p, last) for p in (place - 1, place + 1)]
+    left, right = [take(x, p, axis, mode="clip") for p in (before, after)]
+    stretched = lambda v: lax.reshape(v, tuple([n if i == axis else 1 for i in range(x.aval.ndim)]))  # noqa: E731
+    if h is None or h.aval.ndim == 0:
+        out = true_divide(subtract(right, left), stretched(subtract(after, before)))
+        return convert(out if h is None else true_divide(out, h), x.aval.dtype, x.aval.weak_type)
+    places = [take(h, p, 0, mode="clip") for p in (before, after)]
+    low, high = stretched(subtract(h, places[0])), stretched(subtract(places[1], h))
+    at_start, at_end = [stretched(p) for p in (before == place, after == place)]
+    one = matching(low, 1)
+    low, high = where(at_start, one, low), where(at_end, one, high)
+    a = true_divide(lax.neg(high), multiply(low, add(low, high)))
+    b = true_divide(subtract(high, low), multiply(low, high))
+    c = true_divide(low, multiply(high, add(low, high)))
+    inner = add(add(multiply(a, left), multiply(b, x)), multiply(c, right))
+    ends = where(at_start, true_divide(subtract(right, x), high), true_divide(subtract(x, left), low))
+    weak = x.aval.weak_type and h.aval.weak_type
+    return convert(where(lax.bitwise_or(at_start, at_end), ends, inner), x.aval.dtype, weak)
+
+
 def _gradient(x, h, axis: int):
     """The derivative along an axis; `h` is the samples' distance, coordinates, or None for 1."""
+    if is_count(x.aval.shape[axis]):
+        return _gradient_by_places(x, h, axis)
     part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)  # noqa: E731
     if h is None or h.aval.ndim == 0:
         inner = true_divide(subtract(part(2, None), part(0, -2)), matching(x, 2))

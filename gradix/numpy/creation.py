@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import index as as_int
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,7 +180,7 @@ def full(
                 f"full: fill_value of shape {value.aval.shape} does not broadcast to shape "
                 f"{whole}. Give a scalar, or an array whose axes have these sizes or size 1."
             )
-        x = broadcast_to(value, tuple([as_int(n) for n in whole]))
+        x = broadcast_to(value, tuple([as_dim(n) for n in whole]))
     return _placed(x, device, out_sharding)
 
 

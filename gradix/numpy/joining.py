@@ -50,6 +50,35 @@ def _sequence(name: str, arrays) -> list:
     return [as_operand(name, x, i) for i, x in enumerate(arrays)]
 
 
+def _counted_parts(arrays):
+    """One array in place of a sequence of its parts, if values decide how many there are; else None."""
+    is_array = isinstance(arrays, (Array, np.ndarray)) and arrays.ndim
+    return arrays if is_array and is_count(arrays.shape[0]) else None
+
+
+def _merged(name: str, x, axis: int, dtype) -> Array:
+    """The parts of an array along axis 0, joined along an axis of theirs."""
+    if dtype is not None:
+        x = convert(x, dtypes.requested_dtype(dtype, name))
+    n, *shape = x.aval.shape
+    if not shape:
+        raise ValueError(f"{name}: the arrays are scalars, without an axis. Use jnp.stack.")
+    axis = axis_of(axis, len(shape))
+    moved = lax.transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1)))
+    return lax.reshape(moved, (*shape[:axis], n * shape[axis], *shape[axis + 1 :]))
+
+
+def _with_parts(x, shape_of) -> Array:
+    """An array whose parts along axis 0 get the shape that `shape_of` says of theirs."""
+    n, *shape = x.aval.shape
+    return lax.reshape(x, (n, *shape_of(tuple(shape))))
+
+
+def _in_three(shape: tuple) -> tuple:
+    """The shape that `atleast_3d` gives."""
+    return (1, *(shape or (1,)), 1) if len(shape) < 2 else shape if len(shape) > 2 else (*shape, 1)
+
+
 def _in_one_dtype(name: str, xs, dtype) -> list:
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, name)
@@ -88,6 +117,10 @@ def concatenate(
     See also:
         `jnp.stack`, which adds an axis; `jnp.hstack`, `jnp.vstack`, `jnp.block`, `jnp.split`.
     """
+    parts = None if isinstance(axis, (Array, np.ndarray)) else _counted_parts(arrays)
+    if parts is not None:
+        parts, axis = (ravel(parts)[:, None], 0) if axis is None else (parts, axis)
+        return _merged("concatenate", parts, axis, dtype)
     xs = _sequence("concatenate", arrays)
     if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
         raise TypeError(
@@ -143,6 +176,11 @@ def stack(
         `jnp.column_stack`.
     """
     no_out("stack", out)
+    parts = _counted_parts(arrays)
+    if parts is not None:
+        axis = axis_of(axis, parts.ndim)
+        parts = lax.transpose(parts, (*range(1, axis + 1), 0, *range(axis + 1, parts.ndim)))
+        return parts if dtype is None else convert(parts, dtypes.requested_dtype(dtype, "stack"))
     xs = _sequence("stack", arrays)
     shape = xs[0].aval.shape
     if any(x.aval.shape != shape for x in xs):
@@ -165,6 +203,9 @@ def vstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | Non
         >>> jnp.vstack([jnp.arange(2), jnp.arange(2)]).shape
         (2, 2)
     """
+    parts = _counted_parts(tup)
+    if parts is not None:
+        return _merged("vstack", _with_parts(parts, lambda s: (1,) * (2 - len(s)) + s), 0, dtype)
     return concatenate([atleast_2d(x) for x in _sequence("vstack", tup)], 0, dtype)
 
 
@@ -180,6 +221,9 @@ def hstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | Non
         >>> jnp.hstack([jnp.arange(2), 5])
         Array([0, 1, 5], dtype=int32)
     """
+    parts = _counted_parts(tup)
+    if parts is not None:
+        return _merged("hstack", _with_parts(parts, lambda s: s or (1,)), 0 if parts.ndim < 3 else 1, dtype)
     xs = [atleast_1d(x) for x in _sequence("hstack", tup)]
     return concatenate(xs, 0 if xs[0].aval.ndim == 1 else 1, dtype)
 
@@ -196,6 +240,9 @@ def dstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | Non
         >>> jnp.dstack([jnp.ones((2, 3)), jnp.ones((2, 3))]).shape
         (2, 3, 2)
     """
+    parts = _counted_parts(tup)
+    if parts is not None:
+        return _merged("dstack", _with_parts(parts, _in_three), 2, dtype)
     return concatenate([atleast_3d(x) for x in _sequence("dstack", tup)], 2, dtype)
 
 
@@ -212,6 +259,9 @@ def column_stack(tup: Array | np.ndarray | Sequence[ArrayLike]) -> Array:
         Array([[0, 0],
                [1, 1]], dtype=int32)
     """
+    parts = _counted_parts(tup)
+    if parts is not None:
+        return _merged("column_stack", _with_parts(parts, lambda s: s if len(s) > 1 else (*(s or (1,)), 1)), 1, None)
     xs = _sequence("column_stack", tup)
     return concatenate([x if x.aval.ndim > 1 else lax.reshape(x, (x.aval.size, 1)) for x in xs], 1)
 

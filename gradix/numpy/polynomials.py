@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from operator import index as as_int
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import check_some
+from gradix._core.dimensions.expression import check_some, has_counts, is_count, larger
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.broadcasting import atleast_1d
@@ -20,6 +21,7 @@ from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes, promote_dtypes_inexact
 from gradix.numpy.rearrangement import concrete, trim_zeros
+from gradix.numpy.selection import where
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
@@ -54,6 +56,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     x = broadcast_to(x, shape)
     out = broadcast_to(number(0, p.aval.dtype), shape)
     times, plus = (lax.bitwise_and, lax.bitwise_or) if p.aval.dtype in dtypes.BOOL else (lax.mul, lax.add)
+    if is_count(p.aval.shape[0]):
+        step = lambda out, c: (plus(times(out, x), broadcast_to(c, shape)), None)  # noqa: E731
+        return lax.scan(step, out, p)[0]
     for i in range(p.aval.shape[0]):
         out = plus(times(out, x), broadcast_to(take_index(p, i), shape))  # Horner's scheme
     return out
@@ -62,8 +67,18 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 def _aligned(name: str, a1, a2) -> tuple:
     """Coefficients of two polynomials; the shorter ones are padded with zeros in front."""
     a, b = [atleast_1d(p) for p in promote_dtypes(name, a1, a2)]
+    if has_counts((a.aval.shape[0], b.aval.shape[0])):
+        return _aligned_counts(name, a, b)
     shape, n = (max(a.aval.shape, b.aval.shape, key=lambda s: s[0]), min(a.aval.shape[0], b.aval.shape[0]))
     return tuple([_padded(name, p, shape, n) for p in (a, b)])
+
+
+def _aligned_counts(name: str, a, b) -> tuple:
+    """As `_aligned`, where values decide a number of coefficients."""
+    if a.aval.shape[1:] != b.aval.shape[1:]:
+        raise ValueError(f"{name}: coefficients of shapes {a.aval.shape} and {b.aval.shape} differ in their last axes.")
+    n, rest = larger(a.aval.shape[0], b.aval.shape[0]), [(0, 0, 0)] * (a.aval.ndim - 1)
+    return tuple([lax.pad(p, number(0, p.aval.dtype), [(n - p.aval.shape[0], 0, 0), *rest]) for p in (a, b)])
 
 
 def _padded(name: str, p, shape: tuple, n: int):
@@ -187,6 +202,11 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     n = p.aval.shape[0]
     if m == 0:
         return p
+    if is_count(n):
+        n = larger(n - m, 0)
+        powers = lax.sub(as_operand("polyder", n - 1 + m), lax.iota(np.int32, n))
+        factors = prod([powers - i for i in range(m)])
+        return lax.mul(lax.slice_in_dim(p, 0, n), convert(factors, p.aval.dtype))
     if n <= m:
         return lax.slice_in_dim(p, 0, 0)
     powers = np.arange(n)[::-1][: n - m]
@@ -229,6 +249,8 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
         return p
     n = p.aval.shape[0]
     both = concatenate([p, constants])
+    if is_count(n):
+        return lax.div(both, convert(_divisors(n + m, m), both.aval.dtype))
     powers = np.arange(n + m)[::-1]
     divisors = np.ones(n + m)
     # Each coefficient is divided as many times as it is integrated.
@@ -236,6 +258,18 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
         done = powers - i
         divisors *= np.where((np.arange(n + m) < n + m - 1 - i) & (done > 0), np.maximum(done, 1), 1)
     return lax.div(both, convert(as_operand("polyint", divisors), both.aval.dtype))
+
+
+def _divisors(n, m: int):
+    """By what `polyint` divides, for a number of coefficients that values decide."""
+    place = lax.iota(np.int32, n)
+    last = lax.convert_element_type(as_operand("polyint", n - 1), np.int32)
+    out = lax.full((n,), number(1, np.dtype("float32")))
+    for i in range(m):
+        done = last - place - i
+        is_divided = lax.bitwise_and(place < last - i, done > 0)
+        out = out * where(is_divided, done, 1)
+    return out
 
 
 @replayed(host=host_implementations.poly)
@@ -265,6 +299,11 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
             f"poly: seq_of_zeros must be a vector or a non-empty square matrix, got shape {zeros.aval.shape}."
         )
     one = lax.full((1,), number(1, zeros.aval.dtype))
+    n = zeros.aval.shape[0]
+    if is_count(n):
+        check_some("poly", zeros.aval.shape)
+        grown = lambda c, z: (c.at[1:].add(-z * c[:-1]), None)  # noqa: E731
+        return lax.scan(grown, concatenate([one, lax.full((n,), number(0, zeros.aval.dtype))]), zeros)[0]
     if not zeros.aval.size:
         return lax.reshape(one, ())
     out = one

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from math import prod
-from operator import index as as_int
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,14 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dimensions.expression import as_dim, is_count, is_known_at_most, is_symbolic_shape, may_be_empty
+from gradix._core.dimensions.expression import (
+    as_dim,
+    is_count,
+    is_known_at_most,
+    is_symbolic_shape,
+    larger,
+    may_be_empty,
+)
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -340,14 +346,23 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """
     x = ravel(a)
     wanted: Any = new_shape
-    shape = tuple([as_int(n) for n in wanted]) if hasattr(wanted, "__len__") else (as_int(wanted),)
+    shape = tuple([as_dim(n) for n in wanted]) if hasattr(wanted, "__len__") else (as_dim(wanted),)
     if any(n < 0 for n in shape):
         raise ValueError(f"resize: new_shape must not hold negative sizes, got {shape}.")
     want, have = prod(shape), x.aval.size
+    if is_count(have):
+        return _repeated_to(x, want, have, shape)
     if not have or not want:
         return lax.full(shape, number(0, x.aval.dtype))
     whole = concatenate([x] * -(-want // have)) if want > have else x
     return lax.reshape(lax.slice_in_dim(whole, 0, want), shape)
+
+
+def _repeated_to(x, want, have, shape) -> Array:
+    """As `resize`, of an array whose number of elements values decide; zeros where it has none."""
+    whole = concatenate([x, lax.full((1,), number(0, x.aval.dtype))])
+    places = remainder(lax.iota(np.int32, want), as_operand("resize", larger(have, 1)))
+    return lax.reshape(take_index(whole, places), shape)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes | None = None) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import is_count
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy import row_host_implementations
@@ -177,7 +178,8 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
             f"{name}: a must be real, got dtype {x.aval.dtype}. Sort by the real part: x[jnp.argsort(x.real)]."
         )
     axis = axis_of(axis, x.aval.ndim)
-    return x, axis_of(kth, x.aval.shape[axis]), axis
+    n = x.aval.shape[axis]
+    return x, kth if is_count(n) else axis_of(kth, n), axis
 
 
 @replayed(host=row_host_implementations.partition)
@@ -204,6 +206,8 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         Array([1, 3, 5, 4], dtype=int32)
     """
     x, kth, axis = _partition_of("partition", a, kth, axis)
+    if is_count(x.aval.shape[axis]):
+        return sort(x, axis)  # each order of the others is right
     low = _descending(lax.top_k(_descending(x), kth + 1, axis=axis)[0])
     high = lax.top_k(x, x.aval.shape[axis] - kth - 1, axis=axis)[0]
     return lax.concatenate([low, high], axis)
@@ -231,6 +235,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
         Array([2, 1, 0, 3], dtype=int32)
     """
     x, kth, axis = _partition_of("argpartition", a, kth, axis)
+    if is_count(x.aval.shape[axis]):
+        return argsort(x, axis)
     n = x.aval.shape[axis]
     low = lax.top_k(_descending(x), kth + 1, axis=axis)[1]
     places = [lax.broadcasted_iota(_INT, low.aval.shape, d) if d != axis else low for d in range(x.aval.ndim)]

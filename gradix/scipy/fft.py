@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._base.listing import listing
+from gradix._core.dimensions.expression import is_count
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of, known_int
@@ -167,7 +168,7 @@ def _along(x, axis: int, n, norm, transform):
     """The transform along an axis; for complex numbers, of the real and the imaginary part."""
     have = x.aval.shape[axis]
     n = have if n is None else known_int(n, "n")
-    if n < 1:
+    if not is_count(n) and n < 1:
         raise ValueError(f"Cosine transforms need at least one element, got n={n} for shape {x.aval.shape}.")
     x = jnp.moveaxis(x, axis, -1)[..., :n]
     x = jnp.pad(x, [(0, 0)] * (x.aval.ndim - 1) + [(0, max(n - have, 0))])
@@ -211,7 +212,9 @@ def _forward(x, n: int, norm):
 def _inverse(x, n: int, norm):
     rank, dtype = x.aval.ndim, x.aval.dtype
     x = x / raise_rank(_scales(n, dtype), rank) if norm == "ortho" else x
-    behind = jnp.pad(lax.rev(x[..., 1:], (rank - 1,)), [(0, 0)] * (rank - 1) + [(1, 0)])
+    more = int(is_count(n))  # of no elements, a spectrum has one as well
+    behind = jnp.pad(lax.rev(x[..., 1:], (rank - 1,)), [(0, 0)] * (rank - 1) + [(1, more)])
+    x = jnp.pad(x, [(0, 0)] * (rank - 1) + [(0, more)]) if more else x
     half = n // 2 + 1
     turns = raise_rank(lax.conj(_turns(n, dtype)[:half]), rank)
     spectrum = lax.complex(x[..., :half], -behind[..., :half]) * turns / 2

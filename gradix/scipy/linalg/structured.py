@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import has_counts, is_count, larger
 from gradix._core.operators import Array
 from gradix.numpy.axes import known_int
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, promote_dtypes
@@ -50,6 +51,9 @@ def _sliding(v, rows: int, columns: int, step: int):
     is needed.
     """
     lead, n = v.aval.shape[:-1], v.aval.shape[-1]
+    if has_counts((n, rows, columns)):
+        place = jnp.remainder(step * jnp.arange(rows)[:, None] + jnp.arange(columns), jnp.maximum(jnp.asarray(n), 1))
+        return jnp.take(v, place, axis=-1, mode="clip")
     width = n + step
     if not rows or not columns:
         return lax.full((*lead, rows, columns), 0, v.aval.dtype)
@@ -204,10 +208,11 @@ def companion(a: ArrayLike) -> Array:
     """
     a = _row("companion", a)
     n = a.aval.shape[-1]
-    if n < 2:
+    if not is_count(n) and n < 2:
         raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.aval.shape}.")
     first = -a[..., 1:] / a[..., :1]
-    below = broadcast_to(jnp.eye(n - 2, n - 1, dtype=first.aval.dtype), (*a.aval.shape[:-1], n - 2, n - 1))
+    shape = larger(n - 2, 0), larger(n - 1, 0)
+    below = broadcast_to(jnp.eye(*shape, dtype=first.aval.dtype), (*a.aval.shape[:-1], *shape))
     return lax.concatenate(
         [first[..., None, :], convert(below, first.aval.dtype, first.aval.weak_type)], a.aval.ndim - 1
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradix import lax, numpy as jnp
 from gradix._base.lazy import lazy_module
+from gradix._core.dimensions.expression import has_counts, is_count, larger, smaller
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
 _fft = lazy_module("scipy.fft")
+_places = lazy_module("gradix._api.counted.places")
 _MODES = ("full", "same", "valid")
 
 
@@ -222,15 +224,34 @@ def _convolve(name: str, x, y, mode: str, method: str, precision, *, later: int 
             f"zero-size arrays not supported in convolutions, got shapes {x.aval.shape} and "
             f"{y.aval.shape} in {name}. Pass arrays with elements."
         )
-    larger = _first_is_larger(x, y, axes) if mode != "full" else True
+    if has_counts((*x.aval.shape, *y.aval.shape)) and method != "fft":
+        return _of_counted(x, y, mode, precision, later)
+    is_larger = _first_is_larger(x, y, axes) if mode != "full" else True
     if not x.aval.ndim:
         return x * y
     if method == "fft":
         return _by_transforms(x, y, mode, None)
     wanted, starts = x.aval.shape, [(n - 1 + later) // 2 for n in y.aval.shape]
-    if x.aval.size < y.aval.size if mode == "full" else not larger:
+    if x.aval.size < y.aval.size if mode == "full" else not is_larger:
         x, y = y, x
     return _directly(x, y, _padding(mode, x.aval.shape, y.aval.shape, wanted, starts), precision)
+
+
+def _of_counted(x, y, mode: str, precision, later: int):
+    """The convolution, where values decide sizes: the part of a mode of the full one."""
+    kernel = y
+    for axis, n in enumerate(y.aval.shape):
+        kernel = _places.whole(kernel, axis) if is_count(n) else kernel  # zeros after it add nothing
+    out = _directly(x, kernel, [(n - 1, n - 1) for n in kernel.aval.shape], precision)
+    for axis, (n, m) in enumerate(zip(x.aval.shape, y.aval.shape)):
+        long, short = larger(n, m), smaller(n, m)
+        start, size = {
+            "full": (0, larger(n + m - 1, 0)),
+            "same": (larger(m - 1 + later, 0) // 2, n),
+            "valid": (larger(short - 1, 0), long - short + 1),
+        }[mode]
+        out = lax.slice_in_dim(out, start, start + size, axis=axis)
+    return out
 
 
 def _padding(mode: str, shape, kernel, wanted, starts) -> list:
@@ -255,9 +276,9 @@ def _by_transforms(x, y, mode: str, axes):
         raise ValueError(
             f"mapped axes must have same shape; got in1.shape={x.aval.shape} in2.shape={y.aval.shape} axes={axes}."
         )
-    if mode == "valid":
+    if mode == "valid" and not has_counts((*x.aval.shape, *y.aval.shape)):
         _first_is_larger(x, y, axes)
-    shape = [m if i in rest else max(m + n - 1, 0) for i, (m, n) in enumerate(zip(x.aval.shape, y.aval.shape))]
+    shape = [m if i in rest else larger(m + n - 1, 0) for i, (m, n) in enumerate(zip(x.aval.shape, y.aval.shape))]
     if not x.aval.size or not y.aval.size:
         return _middle(jnp.zeros(shape, x.aval.dtype), mode, x.aval.shape, y.aval.shape, axes)
     if not axes:
@@ -278,7 +299,8 @@ def _middle(full, mode: str, shape, kernel, axes):
         return full
     for i in axes:
         have = full.aval.shape[i]
-        want = shape[i] if mode == "same" else max(abs(shape[i] - kernel[i]) + 1, 0)
-        start = max((have - want) // 2, 0)
-        full = lax.slice_in_dim(full, start, min(start + want, have), axis=i)
+        long, short = larger(shape[i], kernel[i]), smaller(shape[i], kernel[i])
+        want = shape[i] if mode == "same" else long - short + 1
+        start = larger(have - want, 0) // 2
+        full = lax.slice_in_dim(full, start, smaller(start + want, have), axis=i)
     return full

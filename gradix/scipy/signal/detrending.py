@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._core.dimensions.expression import is_count
 from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import convert, inexact_operand
@@ -53,6 +54,10 @@ def detrend(
     n = x.aval.shape[axis]
     if type == "constant":
         return x - jnp.mean(x, axis, keepdims=True)
+    if is_count(n):
+        if np.any(np.asarray(bp)):
+            raise ValueError(f"detrend: bp={bp} divides an axis of {n} elements, which values decide. Leave it out.")
+        return _without_line(x, axis)
     ends = sorted({0, n, *[int(b) for b in np.ravel(np.asarray(bp))]})
     if ends[0] < 0 or ends[-1] > n:
         raise ValueError(
@@ -66,10 +71,16 @@ def detrend(
 def _without_line(x, axis: int):
     n = x.aval.shape[axis]
     x = x - jnp.mean(x, axis, keepdims=True)
+    shape = [n if i == axis else 1 for i in range(x.aval.ndim)]
+    if is_count(n):
+        times = jnp.arange(n) - jnp.asarray(n - 1) / 2
+        # of one element the time is 0, and else the squares are at least 1/2
+        times = (times / jnp.sqrt(jnp.maximum((times * times).sum(), 0.5))).reshape(shape).astype(x.aval.dtype)
+        return x - times * jnp.sum(times * x, axis, keepdims=True)
     if n < 2:
         return x
     # The times are scaled to norm 1, so that their sums do not overflow in 16 bits.
     time = np.arange(n) - (n - 1) / 2
-    time = (time / np.sqrt((time * time).sum())).reshape([n if i == axis else 1 for i in range(x.aval.ndim)])
+    time = (time / np.sqrt((time * time).sum())).reshape(shape)
     time = jnp.asarray(time.astype(x.aval.dtype))
     return x - time * jnp.sum(time * x, axis, keepdims=True)
