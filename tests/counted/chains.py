@@ -3,18 +3,21 @@
 A chain is a list of steps; each is a function of one array with at least one axis, the first of which is the counted one. Applied
 to the true elements eagerly, it says what the compiled program must give.
 
-`python -m tests.counted.chains [FIRST [COUNT [SECONDS]]]` tries that many chains, prints those that are wrong or refused, and the
-totals.
+`python -m tests.counted.chains [FIRST [COUNT [SECONDS [COMPILED]]]]` tries that many chains, on the host or by compiled programs, and
+prints those that are wrong or refused, and the totals.
 """
 
+import contextlib
 import sys
 import time
+from typing import NamedTuple
 
 import numpy as np
 
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from tests.counted.on_host import on_host
 
 
 def _running(x):
@@ -24,6 +27,23 @@ def _running(x):
 def _mean_free(x):
     return x - x.sum(0) / (x.shape[0] + 1)
 
+
+def _sums_of_groups(x):
+    groups, which = jnp.unique(x > 0 if x.ndim == 1 else x[:, 0] > 0, return_inverse=True)
+    return gradix.ops.segment_sum(x, which, num_segments=groups.shape[0])
+
+
+@gradix.custom_vjp
+def _rule(x):
+    return x[1:] * 2 if x.ndim == 1 else jnp.cos(x)
+
+
+_rule.defvjp(
+    lambda x: (_rule(x), x),
+    lambda x, ct: (
+        jnp.concatenate([jnp.zeros(x.shape[0] - ct.shape[0]), 2 * ct]) if x.ndim == 1 else -jnp.sin(x) * ct,
+    ),
+)
 
 STEPS = {
     "sin": jnp.sin,
@@ -36,6 +56,11 @@ STEPS = {
     "without the last two": lambda x: x[:-2],
     "at most three": lambda x: x[:3],
     "every second": lambda x: x[::2],
+    "every second from the end": lambda x: x[::-2],
+    "every third of a part": lambda x: x[1:-1:3],
+    "some from the end": lambda x: x[-2::-1],
+    "padded by its sum": lambda x: jnp.pad(x, [(1, 0)] + [(0, 0)] * (x.ndim - 1), constant_values=x.sum() / 9),
+    "apart": lambda x: lax.pad(x, np.float32(0.5), [(1, -1, 2), *[(0, 0, 0)] * (x.ndim - 1)]),
     "sorted": lambda x: jnp.sort(x, 0),
     "order": lambda x: x[jnp.argsort(x if x.ndim == 1 else x[:, 0], stable=True)],
     "sums": lambda x: jnp.cumsum(x, 0) / 3,
@@ -81,6 +106,26 @@ STEPS = {
     "products from the end": lambda x: lax.cumprod(1 + x / 9, 0, reverse=True),
     "largest so far": lambda x: lax.cummax(x, 0),
     "size": lambda x: x * (1 / (1.0 + jnp.asarray(x.shape[0]))),
+    "sums of groups": _sums_of_groups,
+    "steps": lambda x: lax.fori_loop(0, 2, lambda i, c: jnp.sin(c + i / 3), x),
+    "loop": lambda x: lax.while_loop(lambda c: (c * c).sum() > 1, lambda c: c / 2, lax.stop_gradient(x)) + x,
+    "rule": _rule,
+    "places": lambda x: x[jnp.nonzero(x > 0.2)[0]] if x.ndim == 1 else x,
+    "kept in place": lambda x: x.at[x > 0.5].multiply(0.5) if x.ndim == 1 else x,
+    "largest first": lambda x: jnp.where(jnp.arange(x.shape[0]) == jnp.argmax(x), 1.0, x) if x.ndim == 1 else x,
+    "pairs": lambda x: jnp.tril(x[:, None] - x[None, :]).sum(1) / 4 if x.ndim == 1 else x,
+    "rows of pairs": lambda x: jnp.sin(x[:, None] + x[None, :]).reshape(-1)[:7] if x.ndim == 1 else x,
+    "attention": lambda x: gradix.nn.softmax(x @ x.T, 1) @ x if x.ndim == 2 else x,
+    "solved": lambda x: x if x.ndim > 1 else jnp.linalg.solve(jnp.outer(x, x) + 3 * jnp.eye(x.shape[0]), x),
+    "inserted": lambda x: jnp.insert(x, 0, 0.6, axis=0),
+    "blocks": lambda x: jnp.convolve(x, jnp.array([0.5, 0.25, -0.25]), "same") if x.ndim == 1 else x,
+    "ends": lambda x: jnp.concatenate([x[-2:], x[:1]]),
+    "stacked": lambda x: jnp.stack([x, jnp.cos(x)]).sum(0) / 2,
+    "of the larger": lambda x: jnp.maximum(x, x[::-1]),
+    "variance": lambda x: x * (1 + jnp.sum((x - x.sum(0) / (1 + x.shape[0])) ** 2, 0)) / 3,
+    "products": lambda x: jnp.cumprod(1 + x / 9, 0),
+    "middle": lambda x: lax.dynamic_slice_in_dim(jnp.pad(x, [(2, 2)] + [(0, 0)] * (x.ndim - 1)), 1, 4),
+    "mapped rows": lambda x: gradix.vmap(lambda v: jnp.sort(v).cumsum())(x) if x.ndim == 2 else x,
 }
 ENDS = {
     "sum": lambda x: jnp.sin(x).sum(),
@@ -93,28 +138,45 @@ ENDS = {
 }
 
 
-def drawn(rng: np.random.Generator) -> tuple[list[str], str]:
-    """The names of the steps of a chain, and of its end."""
+class Chain(NamedTuple):
+    """A chain, and what it is applied to: a vector, and the masks that decide how much of it."""
+
+    steps: list[str]
+    end: str
+    x: np.ndarray
+    masks: list[np.ndarray]
+
+    def function(self):
+        def f(x):
+            for s in self.steps:
+                x = STEPS[s](x)
+            return ENDS[self.end](x)
+
+        return f
+
+
+def drawn(seed: int) -> Chain:
+    """The chain of this number."""
+    rng = np.random.default_rng(seed)
     steps = [list(STEPS)[i] for i in rng.integers(len(STEPS), size=rng.integers(1, 6))]
-    return steps, list(ENDS)[rng.integers(len(ENDS))]
-
-
-def function(steps, end):
-    def f(x):
-        for s in steps:
-            x = STEPS[s](x)
-        return ENDS[end](x)
-
-    return f
+    end = list(ENDS)[rng.integers(len(ENDS))]
+    n = int(rng.integers(1, 9))
+    x = np.round(rng.uniform(-1.2, 1.2, n), 2).astype(np.float32)
+    one = np.arange(n) == rng.integers(n)
+    return Chain(steps, end, x, [np.zeros(n, bool), np.ones(n, bool), rng.random(n) < 0.6, one, ~one])
 
 
 def _are_close(want, have) -> bool:
     return np.allclose(want, have, rtol=2e-4, atol=2e-5, equal_nan=True)
 
 
-def differences(steps, end, x: np.ndarray, masks) -> list[str]:
+# what stands where a mask is false: no part of the result may depend on it
+PLANTED = np.array([np.nan, np.inf, -np.inf, 3e38, np.nan, 0.0, -7.0, np.inf], np.float32)
+
+
+def differences(chain: Chain) -> list[str]:
     """What is wrong with a chain: values and gradients in both orders against those of the true elements."""
-    f = function(steps, end)
+    f, x = chain.function(), chain.x
     whole = lambda x, m: f(x[m])  # noqa: E731
     tries = {
         "value": gradix.jit(whole),
@@ -122,12 +184,17 @@ def differences(steps, end, x: np.ndarray, masks) -> list[str]:
         "grad of jit": gradix.grad(gradix.jit(whole)),
     }
     found = []
-    for m in masks:
+    for m in chain.masks:
         kept = jnp.asarray(x[m])
-        value = np.asarray(f(kept))
+        try:
+            value = np.asarray(f(kept))
+        except ValueError as e:
+            if "empty" not in str(e):
+                raise
+            continue  # of no elements the chain has no value
         slope = np.zeros_like(x)
         slope[m] = np.asarray(gradix.grad(f)(kept))
-        spoiled = np.where(m, x, np.nan).astype(x.dtype)
+        spoiled = np.where(m, x, PLANTED[: x.size])
         for name, g in tries.items():
             want = value if name == "value" else slope
             have = np.asarray(g(jnp.asarray(spoiled), jnp.asarray(m)))
@@ -140,34 +207,32 @@ def differences(steps, end, x: np.ndarray, masks) -> list[str]:
                     compiled[m] = np.asarray(gradix.jit(gradix.grad(f))(kept))
                 if _are_close(compiled, have):
                     continue
-                found.append(f"{steps} then {end}, {int(m.sum())} of {m.size}: {name} is {have}, should be {want}")
+                found.append(f"{x[m]} of {m}: {name} is {have}, should be {want}")
     return found
 
 
-X = np.array([0.3, -0.6, 0.9, -1.1, 0.45, 0.7], np.float32)
-MASKS = [np.zeros(6, bool), np.ones(6, bool), X > 0.4, np.arange(6) == 2]
-
-
-def main(first: int = 0, count: int = 10_000, seconds: int = 10**9) -> None:
+def main(first: int = 0, count: int = 10_000, seconds: int = 10**9, compiled: int = 0) -> None:
     """Try chains, and print what is wrong or refused, and the totals."""
     start, done, wrong, refused = time.monotonic(), 0, 0, 0
-    for seed in range(first, first + count):
-        if time.monotonic() - start > seconds:
-            break
-        steps, end = drawn(np.random.default_rng(seed))
-        done += 1
-        try:
-            found = differences(steps, end, X, MASKS)
-        except Exception as e:  # noqa: BLE001
-            refused += 1
-            print(f"{seed}: {steps} then {end}: {type(e).__name__}: {str(e)[:300]}", flush=True)
-            continue
-        wrong += bool(found)
-        for line in found:
-            print(f"{seed}: {line}", flush=True)
-        if done % 50 == 0:
-            print(f"{done} chains, {wrong} wrong, {refused} refused", flush=True)
-            gradix.clear_caches()
+    with contextlib.nullcontext() if compiled else on_host():
+        for seed in range(first, first + count):
+            if time.monotonic() - start > seconds:
+                break
+            chain = drawn(seed)
+            done += 1
+            try:
+                found = differences(chain)
+            except Exception as e:  # noqa: BLE001
+                refused += 1
+                print(f"{seed}: {chain.steps} then {chain.end}: {type(e).__name__}: {str(e)[:300]}", flush=True)
+                found = []
+            wrong += bool(found)
+            for line in found:
+                print(f"{seed}: {chain.steps} then {chain.end}: {line}", flush=True)
+            if done % 400 == 0:
+                gradix.clear_caches()
+            if done % 500 == 0:
+                print(f"{done} chains, {wrong} wrong, {refused} refused", flush=True)
     print(f"{done} chains, {wrong} wrong, {refused} refused", flush=True)
 
 

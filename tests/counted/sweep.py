@@ -1,129 +1,165 @@
 """Public functions over an axis whose size values decide, each in all forms of a call that it takes.
 
-`python -m tests.counted.sweep [MODULE ...]` prints a line for each function that is refused or wrong, and the totals.
+`python -m tests.counted.sweep [--compiled] [NAME ...]` tries the functions of these modules, or whose names begin so, on the host
+or by compiled programs. It prints a line for each form that is refused or wrong, and the totals.
 """
 
+import contextlib
 import importlib
 import inspect
 import sys
+from collections import Counter
 
 import numpy as np
 
 import gradix
 import gradix.numpy as jnp
+from tests.counted.calls import CALLS, FORMS, ONLY_OWN
+from tests.counted.on_host import on_host
 
+_DISTRIBUTIONS = (
+    "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace logistic multinomial "
+    "multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy"
+).split()
 MODULES = {
     n: importlib.import_module(f"gradix.{n}")
-    for n in ("numpy", "numpy.linalg", "numpy.fft", "nn", "ops", "scipy.special", "scipy.linalg", "scipy.signal")
+    for n in (
+        *("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "nn.initializers", "ops", "random", "image"),
+        *("scipy.special", "scipy.linalg", "scipy.signal", "scipy.fft", "scipy.cluster.vq", "scipy.ndimage"),
+        *("scipy.integrate", "scipy.sparse.linalg", "scipy.optimize", "scipy.stats"),
+        *[f"scipy.stats.{d}" for d in _DISTRIBUTIONS],
+    )
 }
 X = np.array([0.7, -0.4, 0.9, -0.6, 1.2, 0.3], np.float32)
-MASKS = {"some": X > 0, "none": X > 9, "one": X > 1, "all": X > -9}
-# What takes no array, reads files or prints, or returns what is no array; `ix_` returns integers for no elements of any type.
-LEFT_OUT = {
-    "save",
-    "savez",
-    "load",
-    "fromfile",
-    "fromfunction",
-    "frombuffer",
-    "fromiter",
-    "fromstring",
-    "from_dlpack",
-    "vectorize",
-    "frompyfunc",
-    "piecewise",
-    "apply_along_axis",
-    "apply_over_axes",
-    "printoptions",
-    "set_printoptions",
-    "get_printoptions",
-    "svd",  # of singular vectors beyond the rank, any that are orthonormal are right
-    "array_repr",
-    "array_str",
-    "shape",
-    "ndim",
-    "size",
-    "einsum_path",
-    "ix_",
-    "promote_types",
-    "result_type",
-    "can_cast",
-    "issubdtype",
-    "iinfo",
-    "finfo",
-}
-_MATRIX = np.array([1.0, 2.5, -4.0], np.float32)
-FORMS = {
-    "x": lambda f: lambda v: f(v),
-    "x, x": lambda f: lambda v: f(v, v + 1),
-    "(x, x)": lambda f: lambda v: f((v, v + 1)),
-    "x, 2": lambda f: lambda v: f(v, 2),
-    "x, 1.5": lambda f: lambda v: f(v, jnp.float32(1.5)),
-    "matrix": lambda f: lambda v: f(jnp.sin(v[:, None] * _MATRIX)),
-    "matrix, axis 0": lambda f: lambda v: f(jnp.sin(v[:, None] * _MATRIX), axis=0),
-    "square": lambda f: lambda v: f(jnp.outer(v, v) + 2 * jnp.eye(v.shape[0])),
-    "integers": lambda f: lambda v: f((v * 4).astype(int)),
-    "integers, integers": lambda f: lambda v: f((v * 4).astype(int), (v * 4).astype(int) + 1),
-    "mask": lambda f: lambda v: f(v > 0.5),
-    "mask, x, x": lambda f: lambda v: f(v > 0.5, v, 0 * v),
-}
+MASKS = {"some": X > 0, "none": X > 9, "one": X > 1, "all but one": X > -0.5, "all": X > -9}
+# Functions that take no array of elements: of files, printing, dtypes, options, shapes alone and named axes; and `svd` and `ix_`.
+LEFT_OUT = set(
+    "numpy.save numpy.savez numpy.load numpy.fromfile numpy.frombuffer numpy.fromiter numpy.fromstring numpy.from_dlpack "
+    "numpy.printoptions numpy.set_printoptions numpy.get_printoptions numpy.array_repr numpy.array_str numpy.einsum_path numpy.can_cast "
+    "numpy.issubdtype numpy.iinfo numpy.finfo numpy.broadcast_shapes "
+    "numpy.ix_ "  # returns integers for no elements of any type
+    "numpy.svd numpy.linalg.svd scipy.linalg.svd lax.linalg.svd "  # any vectors beyond the rank are right
+    "lax.conv_dimension_numbers lax.conv_general_permutations lax.conv_general_shape_tuple lax.conv_shape_tuple lax.padtype_to_pads "
+    "lax.conv_transpose_shape_tuple lax.reduce_window_shape_tuple lax.broadcast_shapes lax.dtype lax.stage lax.composite lax.create_token "
+    "lax.after_all lax.precv lax.psend lax.all_gather lax.all_to_all lax.axis_index lax.axis_size lax.pbroadcast lax.pcast lax.pmax "
+    "lax.pmean lax.pmin lax.ppermute lax.pshuffle lax.psum lax.psum_scatter lax.pswapaxes lax.pvary lax.ragged_all_to_all "
+    "lax.with_sharding_constraint lax.DotDimensionNumbers lax.rng_bit_generator lax.rng_uniform lax.scaled_dot lax.dce_sink "
+    "random.clone random.key_dtype random.key_impl random.wrap_key_data random.key_data nn.initializers.delta_orthogonal".split()
+)
 
 
-def functions(modules=MODULES) -> list[str]:
+def functions(beginnings=()) -> list[str]:
     """The names of the public functions, with those of their modules."""
-    found = []
-    for m in modules:
-        for name in sorted(set(dir(MODULES[m]))):
-            f = None if name.startswith("_") or name in LEFT_OUT else getattr(MODULES[m], name)
-            if callable(f) and not inspect.isclass(f) and not inspect.ismodule(f):
-                found.append(f"{m}.{name}")
-    return found
+    found: dict = {}
+    for m, module in MODULES.items():
+        for short in sorted(set(dir(module))):
+            name, f = f"{m}.{short}", getattr(module, short)
+            is_function = callable(f) and not inspect.isclass(f) and not inspect.ismodule(f)
+            if not short.startswith("_") and name not in LEFT_OUT and is_function:
+                found.setdefault(f, name)  # under its first name only
+    names = list(found.values())
+    return [n for n in names if not beginnings or any(n == b or n.startswith(b + ".") for b in beginnings)]
+
+
+def forms(name: str) -> dict:
+    """The ways to call a function, as functions of a vector."""
+    module, _, short = name.rpartition(".")
+    f = getattr(MODULES[module], short)
+    found = {form: made(f) for form, made in FORMS.items() if name not in ONLY_OWN}
+    return found if name not in CALLS else {"own": CALLS[name], **found}
 
 
 def outcome(name: str, masks=MASKS) -> dict[str, str]:
-    """For each form of a call that works eagerly: "equal", "equal with gradient", "refused: why" or "wrong: what"."""
-    module, _, short = name.rpartition(".")
-    f = getattr(MODULES[module], short)
-    return {form: out for form, made in FORMS.items() if (out := _outcome(made(f), masks)) is not None}
+    """For each form of a call that works eagerly: "equal", and with what, "refused: why" or "wrong: what"."""
+    return {form: out for form, g in forms(name).items() if (out := _outcome(g, masks)) is not None}
+
+
+def kind_of(found: dict[str, str]) -> str:
+    """What is said of a function, of which these are the outcomes of the forms of a call."""
+    if not found:
+        return "not called"
+    kinds = {v.partition(":")[0] for v in found.values()}
+    equal = sorted([k for k in kinds if k.startswith("equal")], key=len)
+    return "wrong" if "wrong" in kinds else equal[-1] if equal else "refused"
 
 
 def _leaves(tree) -> list:
     return [np.asarray(x) for x in gradix.tree.leaves(tree)]
 
 
-def _eager(g, mask):
+def _eager(g, x):
     try:
-        return _leaves(g(jnp.asarray(X[mask])))
+        return _leaves(g(jnp.asarray(x)))
     except Exception:  # noqa: BLE001  (the function does not take this form or size)
         return None
 
 
+def _spoiled(mask, value):
+    return np.where(mask, X, np.float32(value))
+
+
 def _outcome(g, masks) -> str | None:
-    if not _eager(g, MASKS["some"]):
+    first = _eager(g, X[MASKS["some"]])
+    if not first or any(v.dtype.kind not in "biufc" for v in first):
         return None
     compiled = gradix.jit(lambda x, m: g(x[m]))
+    tried = 0
     for name, mask in masks.items():
-        want = _eager(g, mask)
+        want = _eager(g, X[mask])
         if want is None:
             continue
+        for planted in (np.nan, np.inf):
+            try:
+                have = _leaves(compiled(_spoiled(mask, planted), mask))
+            except Exception as e:  # noqa: BLE001
+                return f"refused: {type(e).__name__} {str(e).splitlines()[0][:140]}"
+            # beside the host's result that of a compiled program, which may round otherwise
+            if not _are_same(want, have) and not _are_same(_leaves(gradix.jit(g)(jnp.asarray(X[mask]))), have):
+                return f"wrong: of {name} elements it is {have}, should be {want}"
+        tried += 1
+    found = "equal"
+    for what, f in (("gradient", _gradient), ("vmap", _mapped)):
         try:
-            have = _leaves(compiled(np.where(mask, X, np.nan).astype(np.float32), mask))
-        except Exception as e:  # noqa: BLE001
-            return f"refused: {type(e).__name__} {str(e).splitlines()[0][:100]}"
-        # beside the host's result that of a compiled program, which may round otherwise
-        if not _are_same(want, have) and not _are_same(_leaves(gradix.jit(g)(jnp.asarray(X[mask]))), have):
-            return f"wrong: of {name} elements it is {have}, should be {want}"
-    if any(v.dtype.kind != "f" for v in _eager(g, MASKS["some"])):
-        return "equal"
-    total = lambda x: sum(jnp.sum(jnp.sin(v)) for v in gradix.tree.leaves(g(x)))  # noqa: E731
-    mask = MASKS["some"]
-    try:
+            wrong = f(g, masks)
+        except Exception:  # noqa: BLE001  (no derivative, or one that is refused)
+            continue
+        if wrong:
+            return f"wrong: {wrong}"
+        found += f" with {what}"
+    return found
+
+
+def _gradient(g, masks) -> str | None:
+    """What is wrong with the gradient of a sum of the results."""
+    if any(v.dtype.kind not in "fc" for v in _eager(g, X[MASKS["some"]])):
+        raise TypeError("integer results")
+    total = lambda x: sum(jnp.sum(jnp.sin(v.real) + v.imag / 2) for v in gradix.tree.leaves(g(x)))  # noqa: E731
+    compiled = gradix.jit(gradix.grad(lambda x, m: total(x[m])))
+    for name, mask in masks.items():
+        if _eager(g, X[mask]) is None:
+            continue
         want = np.zeros_like(X)
         want[mask] = gradix.grad(total)(jnp.asarray(X[mask]))
-        have = np.asarray(gradix.jit(gradix.grad(lambda x, m: total(x[m])))(X, mask))
-    except Exception:  # noqa: BLE001  (no derivative, or one that is refused)
-        return "equal"
-    return "equal with gradient" if _are_same([want], [have]) else f"wrong: the gradient is {have}, should be {want}"
+        have = np.asarray(compiled(_spoiled(mask, np.nan), mask))
+        if not _are_same([want], [have]):
+            again = np.zeros_like(X)
+            again[mask] = gradix.jit(gradix.grad(total))(jnp.asarray(X[mask]))
+            if not _are_same([again], [have]):
+                return f"of {name} elements the gradient is {have}, should be {want}"
+    return None
+
+
+def _mapped(g, masks) -> str | None:
+    """What is wrong with the results of the mapped function, in which each row has its own mask."""
+    rows = [m for m in masks.values() if _eager(g, X[m]) is not None]
+    given = np.stack([_spoiled(m, np.nan) for m in rows]), np.stack(rows)
+    out = gradix.jit(gradix.vmap(lambda x, m: g(x[m])))(*given)
+    leaves = gradix.tree.leaves(out, is_leaf=lambda x: isinstance(x, gradix.Ragged))
+    for i, m in enumerate(rows):
+        have, want = [np.asarray(v[i]) for v in leaves], _eager(g, X[m])
+        if not _are_same(want, have) and not _are_same(_leaves(gradix.jit(g)(jnp.asarray(X[m]))), have):
+            return f"in vmap, of {X[m]} it is {have}, should be {want}"
+    return None
 
 
 def _are_same(want, have) -> bool:
@@ -139,18 +175,20 @@ def _are_same(want, have) -> bool:
     )
 
 
-def main(modules) -> None:
+def main(arguments) -> None:
     """Print what is refused and wrong, and the totals."""
-    totals: dict = {"equal": 0, "equal with gradient": 0, "refused": 0, "wrong": 0, "not called": 0}
-    for name in functions(modules or MODULES):
-        found = outcome(name, {k: MASKS[k] for k in ("some", "none", "one")})
-        kinds = [v.partition(":")[0] for v in found.values()]
-        kind = next((k for k in ("wrong", "equal with gradient", "equal", "refused") if k in kinds), "not called")
-        totals[kind] += 1
-        for form, v in found.items():
-            if v.startswith(("wrong", "refused")):
-                print(f"{name} ({form}) {v}".replace("\n", " ")[:300], flush=True)
-    print(totals)
+    totals: Counter = Counter()
+    is_compiled = "--compiled" in arguments
+    with contextlib.nullcontext() if is_compiled else on_host():
+        for name in functions([a for a in arguments if not a.startswith("--")]):
+            found = outcome(name)
+            kind = kind_of(found)
+            totals[kind] += 1
+            for form, v in found.items():
+                if v.startswith(("wrong", "refused")):
+                    print(f"{name} ({form}) {v}".replace("\n", " ")[:400], flush=True)
+            print(f"{name}: {kind}", flush=True)
+    print(dict(totals))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,39 @@
 """Drawn chains of operations: values and gradients, in both orders, are those of the true elements."""
 
-import numpy as np
 import pytest
 
-from tests.counted.chains import MASKS, X, differences, drawn
+from tests.counted.chains import differences, drawn
+from tests.counted.on_host import on_host
 
 
-@pytest.mark.parametrize("seed", [*range(6), *[pytest.param(i, marks=pytest.mark.slow) for i in range(6, 200)]])
+@pytest.fixture(scope="module", autouse=True)
+def _on_host():
+    with on_host():
+        yield
+
+
+@pytest.mark.parametrize("seed", [*range(25), *[pytest.param(i, marks=pytest.mark.slow) for i in range(25, 1000)]])
 def test_a_chain(seed):
-    steps, end = drawn(np.random.default_rng(seed))
-    assert differences(steps, end, X, MASKS) == []
+    assert differences(drawn(seed)) == []
+
+
+def test_sizes_of_many_extrema_are_bounded_soon():
+    """The cases of a size that is the larger of others, which are the larger of others, double with each."""
+    steps = ["trimmed", "differences", "ends", "checkpoint", "rows of pairs"]
+    assert differences(drawn(0)._replace(steps=steps)) == []
+
+
+@pytest.mark.parametrize(
+    "steps", [["apart", "every third of a part"], ["every second from the end", "padded by its sum"]]
+)
+def test_strides_and_paddings_of_nothing(steps):
+    for end in ("sum", "norm"):
+        assert differences(drawn(3)._replace(steps=steps, end=end)) == []
+
+
+def test_chains_find_what_is_not_masked(monkeypatch):
+    """Without the fills of masking, chains are wrong: they would tell."""
+    from gradix._api.counted.masking import Sizes
+
+    monkeypatch.setattr(Sizes, "filled", lambda S, x, *_: x)
+    assert any(differences(drawn(seed)) for seed in range(40))

@@ -57,6 +57,17 @@ masked_anew = gradix.custom_vjp(lambda x: x[x > 0])
 masked_anew.defvjp(lambda x: (x[x > 0], x), lambda x, ct: (jnp.zeros_like(x).at[x > 0].set(ct * x[x > 0]),))
 
 
+@gradix.custom_vjp
+def later_ones(x):
+    return 2 * x[1:]
+
+
+# the cotangent of the argument has the size of a residual, in whichever program the rule runs
+later_ones.defvjp(
+    lambda x: (2 * x[1:], x), lambda x, ct: (jnp.concatenate([jnp.zeros(x.shape[0] - ct.shape[0]), 2 * ct]),)
+)
+
+
 def branch(x, one, other):
     return lax.cond(x[0] > 0, one, other, x)
 
@@ -70,6 +81,7 @@ CASES = {
     ),
     "custom_jvp": (sines, lambda x: jnp.sin(x[x > 0])),
     "custom_vjp": (squares, lambda x: (x[x > 0] ** 2, x.sum())),
+    "custom_vjp of a part": (lambda x: later_ones(x[x > 0]), lambda x: 2 * x[x > 0][1:]),
     "custom_jvp twice": (lambda x: sines(sines(x) * 2), lambda x: jnp.sin(2 * (s := jnp.sin(x[x > 0]))[s > 0])),
     "branches of two sizes": (
         lambda x: branch(x, lambda x: x[x > 0], lambda x: x[x < 0]),
@@ -173,6 +185,14 @@ def test_maps_of_programs_inside():
                 ]
     both = gradix.vmap(lambda r: gradix.grad(lambda r: (sines(r) ** 2).sum())(r))(rows)
     np.testing.assert_allclose(both, np.where(rows > 0, 2 * np.sin(rows) * np.cos(rows), 0), rtol=1e-5, atol=1e-6)
+
+
+def test_sums_of_no_groups_have_a_gradient():
+    total = lambda x, n: gradix.ops.segment_sum(x, jnp.zeros(x.shape[0], int), num_segments=n).sum()  # noqa: E731
+    for grad in (gradix.grad(total), gradix.jit(gradix.grad(total), static_argnums=1)):
+        assert np.asarray(grad(jnp.asarray(X), 0)).tolist() == [0.0] * 6
+    kept = gradix.jit(gradix.grad(lambda x: total(x, x[x > 9].shape[0])))
+    assert np.asarray(kept(X)).tolist() == [0.0] * 6
 
 
 # -- with what jit is asked for --------------------------------------------------------------------
