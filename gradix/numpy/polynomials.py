@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from operator import index as as_int
 from typing import TYPE_CHECKING
 
@@ -205,7 +204,9 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     if is_count(n):
         n = larger(n - m, 0)
         powers = lax.sub(as_operand("polyder", n - 1 + m), lax.iota(np.int32, n))
-        factors = prod([powers - i for i in range(m)])
+        factors = powers
+        for i in range(1, m):
+            factors = factors * (powers - i)
         return lax.mul(lax.slice_in_dim(p, 0, n), convert(factors, p.aval.dtype))
     if n <= m:
         return lax.slice_in_dim(p, 0, 0)
