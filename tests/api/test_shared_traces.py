@@ -220,3 +220,18 @@ def test_nothing_that_holds_the_function_is_kept():
     gone = made()
     gc.collect()
     assert [ref() for ref in gone] == [None] * 4
+
+
+def test_a_function_may_outlive_the_names_of_the_module(monkeypatch):
+    """As at the end of a process, when Python clears modules before it drops their functions; a failure would warn."""
+
+    def double(x):
+        return x * 2
+
+    gradix.jit(double)(1.0)
+    known, number = sharing._known, id(double)
+    assert number in known
+    monkeypatch.setattr(sharing, "_known", None)
+    del double
+    gc.collect()
+    assert number not in known

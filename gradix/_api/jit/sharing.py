@@ -89,7 +89,7 @@ def shared_traces(function: Callable, options: Options) -> SharedTraces | None:
         return None
     found = _known.get(id(function))
     if found is None or found[0]() is not function:
-        drop = functools.partial(_drop, id(function))
+        drop = functools.partial(_drop, _known, id(function))
         found = _known.keep(id(function), (weakref.ref(function, drop), BoundedCache(_SIGNATURES, drop=1)))
     return SharedTraces(function, key, found[1])
 
@@ -159,9 +159,10 @@ def forget(function: Callable) -> None:
 on_clear(_known.clear)
 
 
-def _drop(number: int, ref: weakref.ref) -> None:
-    if number in _known and _known[number][0] is ref:
-        del _known[number]
+def _drop(known: BoundedCache, number: int, ref: weakref.ref) -> None:
+    # The cache is given, because the module's names are gone when the process ends.
+    if number in known and known[number][0] is ref:
+        del known[number]
 
 
 def _key_of(options: Options) -> tuple | None:
