@@ -68,6 +68,12 @@ def launch(
         FileNotFoundError: there is no such program.
         ModuleNotFoundError: `ray` is True, and Ray is not installed.
         RuntimeError: the Ray cluster has not enough resources for the processes.
+
+    Example:
+        >>> import sys
+        >>> from gradix.launch import launch
+        >>> launch([sys.executable, "-c", "import sys; sys.exit(3)"], num_processes=1)
+        3
     """
     if num_processes < 1:
         raise ValueError(f"launch: num_processes must be positive, got {num_processes}.")
@@ -160,7 +166,8 @@ class _Process:
 
     def lines(self) -> Iterator[str]:
         assert self.popen.stdout is not None
-        yield from self.popen.stdout
+        with self.popen.stdout as output:
+            yield from output
 
     def send(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -251,7 +258,17 @@ def _end(running: list, grace: float, number: int | None = None) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command of these arguments, and return the exit status."""
+    """Run the command of these arguments, and return the exit status.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from gradix.launch import main
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     program = pathlib.Path(folder, "program.py")
+        ...     _ = program.write_text("raise SystemExit(3)")
+        ...     main(["-n", "1", str(program)])
+        3
+    """
     parser = argparse.ArgumentParser(
         prog="python -m gradix.launch",
         description="Run a Python program in several processes, which gradix.distributed.initialize() "

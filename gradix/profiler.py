@@ -240,6 +240,15 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     Raises:
         ValueError: a server is running already, or the port is none.
         RuntimeError: another program listens at the port.
+
+    Example:
+        >>> import socket
+        >>> from gradix import profiler
+        >>> with socket.socket() as s:
+        ...     s.bind(("127.0.0.1", 0))
+        ...     port = s.getsockname()[1]
+        >>> server = profiler.start_server(port)
+        >>> profiler.stop_server()
     """
     if _servers:
         raise ValueError("Only one profiler server can be active at a time. Call stop_server() first.")
@@ -256,6 +265,13 @@ def stop_server() -> None:
 
     Raises:
         ValueError: no server is running.
+
+    Example:
+        >>> from gradix import profiler
+        >>> profiler.stop_server()
+        Traceback (most recent call last):
+            ...
+        ValueError: No active profiler server. Call start_server(port) first.
     """
     if not _servers:
         raise ValueError("No active profiler server. Call start_server(port) first.")

@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import pkgutil
 import re
 import textwrap
 from functools import cache
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import gradix
-from docs.site import public
+from docs.site import elsewhere, public
 
 PACKAGE = Path(gradix.__file__).parent
 FACES = (
@@ -100,9 +101,6 @@ def test_public_docstrings_say_what_they_should():
     assert found == set(), "say these in the docstrings"
 
 
-# Public functions, classes and exceptions whose docstring has no example: most are types of other packages, such as NumPy's, and
-# what only accelerators, several processes or other libraries can run. It only gets smaller.
-MOST_WITHOUT_EXAMPLE = 257
 SHORT = {"jnp": "gradix.numpy"}
 
 
@@ -146,15 +144,84 @@ def test_fifty_functions_are_the_most_used():
     assert 50 <= len(most_used()) <= 60
 
 
-def test_what_has_no_example_gets_less():
-    without = [
-        path
-        for path, name in public.names().items()
-        if path == name.home
-        and name.kind in ("function", "class", "exception")
-        and ">>> " not in public.docstring(name)
-    ]
-    assert len(without) <= MOST_WITHOUT_EXAMPLE, f"give examples to what is new among {without}"
+def homes(*kinds: str) -> list[public.Name]:
+    """The public names of these kinds, each object once."""
+    return [name for path, name in public.names().items() if path == name.home and name.kind in kinds]
+
+
+def test_every_public_name_has_an_example():
+    named = homes("function", "class", "exception")
+    without = [name.path for name in named if ">>> " not in public.docstring(name)]
+    assert len(named) > 1500 and without == [], "give each an example"
+
+
+def outside_of_modules() -> list[str]:
+    """Names whose examples doctest does not find in a module: objects made elsewhere, and options as contexts."""
+    contexts = [n.path for n in homes("value", "function") if not inspect.isfunction(inspect.unwrap(n.value))]
+    shown = [p for p in contexts if p.count(".") == 1 and ">>> " in public.docstring(public.names()[p])]
+    return sorted({*elsewhere.TEXTS, *shown})
+
+
+def run(path: str, leave_out: set[int] = frozenset()) -> str:
+    """Run the examples of a public name; what fails is told, and without `leave_out` none is skipped."""
+    found = doctest.DocTestParser().get_doctest(public.docstring(public.names()[path]), {}, path, path, 0)
+    found.examples = [e for e in found.examples if not leave_out & {o for o, on in e.options.items() if on}]
+    for example in found.examples:
+        example.options.pop(doctest.SKIP, None)
+    report: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(found, out=report.append)
+    return "".join(report)
+
+
+@pytest.mark.x32
+@pytest.mark.parametrize("path", outside_of_modules())
+def test_examples_that_no_module_holds_run(path):
+    assert run(path, leave_out={doctest.SKIP}) == ""
+
+
+LIBRARIES = {
+    "gradix.experimental.jax2tf": "tensorflow",
+    "gradix.experimental.torch": "torch",
+    "gradix.experimental.array_serialization": "tensorstore",
+}
+
+
+def of_libraries() -> list[tuple[str, str]]:
+    """Names whose examples are skipped, as another library is needed, and that library."""
+    skipped = [n.path for n in homes("function", "class") if "doctest: +SKIP" in public.docstring(n)]
+    return [(p, library) for p in skipped for begin, library in LIBRARIES.items() if p.startswith(begin + ".")]
+
+
+@pytest.mark.parametrize(("path", "library"), of_libraries())
+def test_examples_with_other_libraries_run_where_these_are(path, library):
+    pytest.importorskip(library)
+    assert run(path) == ""
+
+
+def test_few_examples_are_never_run():
+    """They need a program of C++, other processes, or no other test in the process."""
+    skipped = {n.path for n in homes("function", "class") if "doctest: +SKIP" in public.docstring(n)}
+    assert skipped - {path for path, _ in of_libraries()} == {
+        "gradix.distributed.initialize",
+        "gradix.extend.backend.clear_backends",
+        "gradix.ffi.register_ffi_target",
+        "gradix.ffi.register_ffi_target_as_batch_partitionable",
+        "gradix.ffi.register_ffi_type",
+        "gradix.ffi.register_ffi_type_id",
+        "gradix.profiler.register_subprocess",
+    }
+
+
+@pytest.mark.slow
+def test_doctest_finds_all_other_examples():
+    finder, seen = doctest.DocTestFinder(exclude_empty=True), set()
+    for module in pkgutil.walk_packages(gradix.__path__, "gradix."):
+        if not module.name.endswith(("gradix.pytest", "answers.jax", "__main__")):
+            tests = finder.find(importlib.import_module(module.name))
+            seen |= {inspect.cleandoc(t.docstring) for t in tests if t.docstring}
+    seen |= {inspect.cleandoc(t.docstring) for t in finder.find(gradix) if t.docstring}
+    with_example = [n for n in homes("function", "class", "exception", "value") if ">>> " in public.docstring(n)]
+    assert {n.path for n in with_example if public.docstring(n) not in seen} == set(outside_of_modules())
 
 
 def test_an_example_is_a_session_and_nothing_else():

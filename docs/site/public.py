@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import gradix
+from docs.site import elsewhere
 from gradix._core.primitive import Primitive
 
 ROOT = Path(gradix.__file__).resolve().parent.parent
@@ -23,16 +24,6 @@ PARTS = (
     "scipy.sparse.linalg", "scipy.spatial.transform", "scipy.stats", "extend.mlir",
 )  # fmt: skip
 PUBLIC_PARTS = ("numpy.linalg", "numpy.fft", "nn.initializers")
-
-# What is said of names whose objects come from jaxlib, or are types, and so have no docstring of their own.
-WITHOUT_DOCSTRING = {
-    "gradix.profiler.ProfileOptions": "What a profile records: levels of the tracers of host, Python and device.",
-    "gradix.tree_util.DictKey": "An entry of a path in a tree: the key of a dict, as `key`.",
-    "gradix.tree_util.FlattenedIndexKey": "An entry of a path in a tree: the number of a child, as `key`.",
-    "gradix.tree_util.GetAttrKey": "An entry of a path in a tree: an attribute's name, as `name`.",
-    "gradix.tree_util.PyTreeDef": "The structure of a tree, without its leaves; `tree_util.tree_structure` gives it.",
-    "gradix.tree_util.SequenceKey": "An entry of a path in a tree: a place in a list or tuple, as `idx`.",
-}
 
 
 class Name(NamedTuple):
@@ -155,9 +146,6 @@ def docstring(name: Name) -> str:
     """The object's own docstring; nothing for values, whose classes have one that is not theirs."""
     if name.kind == "value" and not vars(type(name.value)).get("__call__"):
         return ""
-    value = name.value
-    if not inspect.getdoc(value) and name.home in WITHOUT_DOCSTRING:
-        return WITHOUT_DOCSTRING[name.home]
-    if name.kind == "class" and not value.__module__.startswith("gradix") and not value.__module__.startswith("jaxlib"):
-        return f"`{value.__module__}.{value.__qualname__}`, as it is."
-    return inspect.getdoc(value) or ""
+    if name.home in elsewhere.TEXTS:
+        return elsewhere.TEXTS[name.home].strip()
+    return inspect.getdoc(name.value) or ""

@@ -72,6 +72,14 @@ def initialize(
         RuntimeError: it was called before, an array lies on a device already, or another program
             listens at the port. If the others do
             not come in time, the process ends with a message that names those it waited for.
+
+    Example:
+        >>> from gradix import distributed
+        >>> distributed.initialize("localhost:1234", num_processes=2, process_id=0)   # doctest: +SKIP
+        >>> distributed.initialize("localhost:1234", num_processes=2, process_id=2)
+        Traceback (most recent call last):
+            ...
+        ValueError: process_id=2 must be at least 0 and less than num_processes=2.
     """
     state = global_state
     if state.num_processes is not None:

@@ -18,6 +18,13 @@ class Token:
 
     It is a pytree of the message, so that it passes through transformations, loops and compiled
     functions.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import lax
+        >>> token = lax.create_token()
+        >>> type(gradix.jit(lambda t: t)(token)).__name__, gradix.tree.leaves(token)
+        ('Token', [])
     """
 
     __slots__ = ("message",)

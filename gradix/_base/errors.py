@@ -163,7 +163,16 @@ class TracerIntegerConversionError(JAXTypeError):
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
-    """A traced boolean mask was used as an index, so the size of the result is not known."""
+    """A traced boolean mask was used as an index, so the size of the result is not known.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> try:
+        ...     gradix.jit(lambda x: x.at[x > 1].set(jnp.zeros(2)))(jnp.arange(4.0))
+        ... except gradix.errors.NonConcreteBooleanIndexError as e:
+        ...     print(str(e).split(";")[0])
+        Array boolean indices must be concrete
+    """
 
     def __init__(self, tracer):
         super().__init__(
@@ -223,27 +232,97 @@ def _leak_message(tracer, use: str) -> str:
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was consumed twice; it is raised under the option `jax_debug_key_reuse`."""
+    """A random key was consumed twice; it is raised under the option `jax_debug_key_reuse`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import random
+        >>> with gradix.debug_key_reuse(True):
+        ...     key = random.key(0)
+        ...     _ = random.normal(key)
+        ...     try:
+        ...         _ = random.uniform(key)
+        ...     except gradix.errors.KeyReuseError as e:
+        ...         print(type(e).__name__)
+        KeyReuseError
+    """
 
 
 class ShardingTypeError(Exception):
-    """The division of a result does not follow from the operands' types, or these disagree."""
+    """The division of a result does not follow from the operands' types, or these disagree.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
+        >>> mesh = AbstractMesh((2, 2), ("a", "b"), axis_types=(AxisType.Explicit,) * 2)
+        >>> x = gradix.ShapeDtypeStruct((4, 4), "float32", sharding=NamedSharding(mesh, P("a", "b")))
+        >>> try:
+        ...     gradix.eval_shape(lambda x: x @ x.T, x)
+        ... except gradix.errors.ShardingTypeError as e:
+        ...     print("out_sharding" in str(e))
+        True
+    """
 
 
 class JaxprTypeError(TypeError):
-    """A jaxpr is not well typed."""
+    """A jaxpr is not well typed.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.extend.core import check_jaxpr
+        >>> program = gradix.make_jaxpr(lambda x: jnp.sin(x) + 1)(1.0).jaxpr
+        >>> try:
+        ...     check_jaxpr(program.replace(eqns=program.eqns[1:]))
+        ... except gradix.errors.JaxprTypeError as e:
+        ...     print("not defined" in str(e))
+        True
+    """
 
 
 class InconclusiveDimensionOperation(Exception):
-    """A comparison of symbolic dimensions does not have the same answer for all their values."""
+    """A comparison of symbolic dimensions does not have the same answer for all their values.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import export
+        >>> (n,) = export.symbolic_shape("n")
+        >>> try:
+        ...     n > 3
+        ... except gradix.errors.InconclusiveDimensionOperation as e:
+        ...     print(str(e).splitlines()[0])
+        Symbolic dimension comparison 'n' > '3' is inconclusive: the answer is not the same for all values of n.
+    """
 
 
 class RetraceError(RuntimeError):
-    """A function was traced more than `max_traces` times; the message says what differed."""
+    """A function was traced more than `max_traces` times; the message says what differed.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> f = gradix.jit(lambda x: x + 1, max_traces=1)
+        >>> _ = f(jnp.ones(2))
+        >>> try:
+        ...     f(jnp.ones(3))
+        ... except gradix.errors.RetraceError as e:
+        ...     print("float32[2] -> float32[3]" in str(e))
+        True
+    """
 
 
 class RetraceWarning(UserWarning):
-    """A function was traced many times; the message names the arguments that differed."""
+    """A function was traced many times; the message names the arguments that differed.
+
+    Example:
+        >>> import warnings
+        >>> import gradix, gradix.numpy as jnp
+        >>> f = gradix.jit(lambda x: x + 1)
+        >>> with warnings.catch_warnings(record=True) as found:
+        ...     warnings.simplefilter("always")
+        ...     for n in range(1, 7):
+        ...         _ = f(jnp.ones(n))
+        >>> [w.category.__name__ for w in found]
+        ['RetraceWarning']
+    """
 
 
 class NotAValueError(ValueError, TypeError):

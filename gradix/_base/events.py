@@ -28,6 +28,14 @@ class Event:
         why: for a trace, what differs from the traces before; for a compilation, why no compiled
             program was found.
         place: the user's file and line.
+
+    Example:
+        >>> import gradix
+        >>> with gradix.debug.explain(show=False) as seen:
+        ...     _ = gradix.jit(lambda x: x * 3)(1.0)
+        >>> event = seen.events[0]
+        >>> event.kind, event.function, event.why
+        ('trace', '<lambda>', 'never traced before')
     """
 
     kind: str

@@ -77,7 +77,14 @@ def located(file: str, line: int) -> str:
 
 
 class SourcePlace:
-    """One instruction of the user's program; file, line and function are looked up when read."""
+    """One instruction of the user's program; file, line and function are looked up when read.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> place = gradix.make_jaxpr(lambda x: jnp.sin(x))(1.0).eqns[0].source_info
+        >>> place.function, place.line >= 1
+        ('<lambda>', True)
+    """
 
     __slots__ = ("code", "lasti")
     name_stack = EMPTY  # the names around it, in `NamedPlace`

@@ -11,7 +11,16 @@ from gradix._core.trace import bind
 
 
 class LibraryCall(Primitive):
-    """A call of the program `call_jaxpr`; transforms turn it into a call of `jit_p`."""
+    """A call of the program `call_jaxpr`; transforms turn it into a call of `jit_p`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import core
+        >>> call_p = core.CallPrimitive("my_call")
+        >>> program = gradix.make_jaxpr(lambda x: x * x)(1.0)
+        >>> gradix.grad(lambda x: call_p.bind(x, call_jaxpr=program)[0])(3.0)
+        Array(6., dtype=float32, weak_type=True)
+    """
 
     multiple_results = True
     effectful = True

@@ -307,7 +307,14 @@ def within(aval: ShapedArray) -> ShapedArray:
 
 
 class AbstractToken:
-    """The type of an ordering token."""
+    """The type of an ordering token.
+
+    Example:
+        >>> from gradix.extend import core
+        >>> token = core.AbstractToken()
+        >>> token, token.shape, token.size
+        (AbstractToken(), (), 0)
+    """
 
     __slots__ = ()
     shape, dtype, weak_type, ndim, size = (), np.dtype(bool), False, 0, 0
@@ -322,7 +329,14 @@ class AbstractToken:
 
 
 class AbstractValue(metaclass=ABCMeta):  # noqa: B024
-    """The type of a value in a program, for `isinstance`: `ShapedArray` for arrays."""
+    """The type of a value in a program, for `isinstance`: `ShapedArray` for arrays.
+
+    Example:
+        >>> import gradix
+        >>> from gradix import core
+        >>> isinstance(gradix.typeof(1.0), core.AbstractValue), isinstance(1.0, core.AbstractValue)
+        (True, False)
+    """
 
     __slots__ = ()
 

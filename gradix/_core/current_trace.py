@@ -18,7 +18,14 @@ class EvalTrace(Trace):
 
 
 class TraceTag:
-    """A tag that distinguishes the tracers of one use of an interpreter; it equals only itself."""
+    """A tag that distinguishes the tracers of one use of an interpreter; it equals only itself.
+
+    Example:
+        >>> from gradix.extend.core import TraceTag
+        >>> outer, inner = TraceTag(), TraceTag()
+        >>> outer == outer, outer == inner
+        (True, False)
+    """
 
     __slots__ = ("__weakref__",)
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 
 class Effect:
-    """The base class of effects: what an equation does besides computing its results."""
+    """The base class of effects: what an equation does besides computing its results.
+
+    Example:
+        >>> from gradix.core import Effect
+        >>> class Beeps(Effect):
+        ...     pass
+        >>> Beeps(), Beeps() == Beeps(), Beeps() == Effect()
+        (Beeps, True, False)
+    """
 
     __slots__ = ()
 
@@ -19,13 +27,27 @@ class Effect:
 
 
 class DebugEffect(Effect):
-    """The effect of printing and debugging callbacks, whose order does not matter."""
+    """The effect of printing and debugging callbacks, whose order does not matter.
+
+    Example:
+        >>> import gradix
+        >>> program = gradix.make_jaxpr(lambda x: gradix.debug.print("x is {}", x))(1.0)
+        >>> program.effects
+        frozenset({DebugEffect})
+    """
 
     __slots__ = ()
 
 
 class OrderedDebugEffect(Effect):
-    """The effect of debugging callbacks whose order matters."""
+    """The effect of debugging callbacks whose order matters.
+
+    Example:
+        >>> import gradix
+        >>> program = gradix.make_jaxpr(lambda x: gradix.debug.print("x is {}", x, ordered=True))(1.0)
+        >>> program.effects
+        frozenset({OrderedDebugEffect})
+    """
 
     __slots__ = ()
 

@@ -39,7 +39,14 @@ class AxisType(enum.Enum):
 
 
 class AbstractDevice(NamedTuple):
-    """The properties of a kind of device, for programs that are not bound to devices."""
+    """The properties of a kind of device, for programs that are not bound to devices.
+
+    Example:
+        >>> from gradix.sharding import AbstractDevice, AbstractMesh
+        >>> gpu = AbstractDevice(device_kind="NVIDIA H100", num_cores=None, platform="gpu")
+        >>> AbstractMesh((8,), ("x",), abstract_device=gpu).abstract_device
+        AbstractDevice(device_kind=NVIDIA H100, num_cores=None, platform=gpu)
+    """
 
     device_kind: str
     num_cores: int | None
@@ -53,6 +60,12 @@ class ManualAxisType:
     """The mesh axes over which a value in `shard_map` varies, is unreduced, or is reduced.
 
     It cannot be changed, and equal ones are one object.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.sharding import ManualAxisType
+        >>> ManualAxisType(varying={"x"}).varying, ManualAxisType(varying={"x"}) is ManualAxisType(varying={"x"})
+        (frozenset({'x'}), True)
     """
 
     __slots__ = ("_key",)

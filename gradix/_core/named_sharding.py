@@ -230,6 +230,13 @@ class GSPMDSharding(Sharding):
         parts: for each device the number of its part along each axis; None if each device holds the
             whole array.
         counts: the number of parts along each axis.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.sharding import GSPMDSharding
+        >>> whole = GSPMDSharding.get_replicated(gradix.devices()[:1])
+        >>> whole.shard_shape((4, 2)), whole.is_fully_replicated
+        ((4, 2), True)
     """
 
     __slots__ = ("_devices", "_counts", "_parts", "_memory_kind")

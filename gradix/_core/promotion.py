@@ -36,7 +36,17 @@ _DEFAULT = {
 
 
 class TypePromotionError(ValueError):
-    """Raised for operands whose dtypes have no common dtype; cast one of them with `astype`."""
+    """Raised for operands whose dtypes have no common dtype; cast one of them with `astype`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import dtypes
+        >>> try:
+        ...     jnp.ones(2, "float8_e5m2") + jnp.ones(2, "float8_e4m3fn")
+        ... except dtypes.TypePromotionError as e:
+        ...     print(str(e).partition(" have ")[0])
+        Input dtypes (float8_e4m3fn, float8_e5m2)
+    """
 
 
 def _edges(mode: int) -> dict[Any, tuple]:

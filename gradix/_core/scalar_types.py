@@ -49,11 +49,24 @@ float0 = np.dtype([("float0", "V", 0)])
 
 
 class extended(np.generic):
-    """The scalar type of extended dtypes, which NumPy does not have."""
+    """The scalar type of extended dtypes, which NumPy does not have.
+
+    Example:
+        >>> from gradix import dtypes, random
+        >>> dtypes.issubdtype(random.key(0).dtype, dtypes.extended), dtypes.issubdtype("int8", dtypes.extended)
+        (True, False)
+    """
 
 
 class prng_key(extended):
-    """The scalar type of random keys."""
+    """The scalar type of random keys.
+
+    Example:
+        >>> from gradix import dtypes, random
+        >>> key = random.key(0)
+        >>> [dtypes.issubdtype(x.dtype, dtypes.prng_key) for x in (key, random.key_data(key))]
+        [True, False]
+    """
 
 
 class ExtendedDType:

@@ -204,6 +204,13 @@ class Sharding:
     """Says which devices hold which part of an array; the base class of shardings.
 
     Subclasses define `devices_indices_map` and `device_set`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.sharding import Sharding
+        >>> x = jnp.ones((4, 2))
+        >>> isinstance(x.sharding, Sharding), x.sharding.shard_shape(x.shape), x.sharding.num_devices
+        (True, (4, 2), 1)
     """
 
     __slots__ = ("__weakref__",)

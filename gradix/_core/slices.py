@@ -14,7 +14,16 @@ from gradix._core.trace import is_unknown
 @register_pytree_node_class
 @dataclasses.dataclass(frozen=True)
 class Slice:
-    """`size` elements from `start` on, in steps of `stride`; `start` may be traced."""
+    """`size` elements from `start` on, in steps of `stride`; `start` may be traced.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> jnp.arange(10)[pl.Slice(1, 3, 2)]
+        Array([1, 3, 5], dtype=int32)
+        >>> pl.Slice.from_slice(slice(2, None), 6)
+        Slice(start=2, size=4, stride=1)
+    """
 
     start: Any
     size: Any

@@ -136,7 +136,24 @@ class Tracer(Array):
 
 
 class Trace:
-    """An interpreter of primitives at one level of nesting."""
+    """An interpreter of primitives at one level of nesting.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> from gradix.core import Trace
+        >>> from gradix.extend.core import set_current_trace, take_current_trace
+        >>> class CosForSin(Trace):
+        ...     def __init__(self, parent):
+        ...         self.parent = parent
+        ...     def process_primitive(self, primitive, tracers, params):
+        ...         primitive = lax.cos_p if primitive is lax.sin_p else primitive
+        ...         return primitive.bind_with_trace(self.parent, tracers, None, params)
+        >>> with take_current_trace() as parent, set_current_trace(CosForSin(parent)):
+        ...     y = jnp.sin(0.0)
+        >>> y
+        Array(1., dtype=float32, weak_type=True)
+    """
 
     level: int
     # the operations it has applied, where equal operations are to be applied once

@@ -34,7 +34,14 @@ _ACCEPTED = frozenset([np.dtype("float32"), np.dtype("float64"), *dtypes.COMPLEX
 
 
 class FftType(enum.IntEnum):
-    """The kinds of transform: complex, its inverse, real to half a spectrum, and its inverse."""
+    """The kinds of transform: complex, its inverse, real to half a spectrum, and its inverse.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> lax.fft(jnp.array([1.0, 2.0, 3.0, 4.0]), lax.FftType.RFFT, (4,)).round(2)
+        Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    """
 
     FFT = 0
     IFFT = 1

@@ -47,7 +47,17 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """How a product is computed: types of operands and accumulator, number of partial products."""
+    """How a product is computed: types of operands and accumulator, number of partial products.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> how = lax.DotAlgorithm("bfloat16", "bfloat16", "float32", num_primitive_operations=3)
+        >>> how.accumulation_type, how.num_primitive_operations
+        ('float32', 3)
+        >>> lax.dot(jnp.ones(3), jnp.ones(3), precision=lax.DotAlgorithm("float32", "float32", "float32"))
+        Array(3., dtype=float32)
+    """
 
     lhs_precision_type: Any
     rhs_precision_type: Any

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
 
 class RoundingMethod(enum.IntEnum):
-    """How `lax.round` treats halves."""
+    """How `lax.round` treats halves.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> x = jnp.array([0.5, 1.5, 2.5])
+        >>> lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)
+        Array([1., 2., 3.], dtype=float32)
+        >>> lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+        Array([0., 2., 2.], dtype=float32)
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

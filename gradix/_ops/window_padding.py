@@ -15,6 +15,13 @@ class PaddingType(enum.Enum):
     """How windows are placed: VALID windows lie inside.
 
     SAME gives the input's size over the stride.
+
+    Example:
+        >>> from gradix import lax
+        >>> list(lax.PaddingType)
+        [<PaddingType.VALID: 1>, <PaddingType.SAME: 2>, <PaddingType.SAME_LOWER: 3>]
+        >>> lax.padtype_to_pads((5,), (3,), (1,), lax.PaddingType.SAME)
+        [(1, 1)]
     """
 
     VALID = 1

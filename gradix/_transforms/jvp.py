@@ -11,7 +11,18 @@ from gradix._transforms.staging import eval_closed, stage
 
 
 class JVPTracer(Tracer):
-    """A primal and its tangent, which is never a symbolic zero."""
+    """A primal and its tangent, which is never a symbolic zero.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import ad
+        >>> def f(x):
+        ...     print(type(x) is ad.JVPTracer, x.primal, x.tangent)
+        ...     return x * x
+        >>> gradix.jvp(f, (3.0,), (1.0,))
+        True 3.0 1.0
+        (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
 
     __slots__ = ("primal", "tangent")
 
@@ -52,7 +63,17 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Interpreter):
-    """Applies the jvp rule of each primitive; a result with zero tangent is returned untraced."""
+    """Applies the jvp rule of each primitive; a result with zero tangent is returned untraced.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import ad
+        >>> def f(x):
+        ...     print(isinstance(x._trace, ad.JVPTrace), x._trace.split(x))
+        ...     return x * x
+        >>> _ = gradix.jvp(f, (3.0,), (1.0,))
+        True (Array(3., dtype=float32, weak_type=True), Array(1., dtype=float32, weak_type=True))
+    """
 
     doing = "differentiating"
 

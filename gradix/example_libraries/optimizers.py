@@ -55,6 +55,12 @@ class OptimizerState(NamedTuple):
         packed_state: for each parameter, the list of the arrays of its state.
         tree_def: the tree of the parameters.
         subtree_defs: for each parameter, the tree of its state.
+
+    Example:
+        >>> from gradix.example_libraries import optimizers
+        >>> state = optimizers.momentum(0.1, mass=0.9).init_fn({"w": 1.0})
+        >>> state.packed_state, state.tree_def
+        ([[1.0, Array(0., dtype=float32, weak_type=True)]], PyTreeDef({'w': *}))
     """
 
     packed_state: Any
@@ -70,7 +76,14 @@ _register_pytree_node(
 
 
 class Optimizer(NamedTuple):
-    """The three functions of an optimizer."""
+    """The three functions of an optimizer.
+
+    Example:
+        >>> from gradix.example_libraries import optimizers
+        >>> init_fn, update_fn, params_fn = optimizers.sgd(0.5)
+        >>> float(params_fn(update_fn(0, 2.0, init_fn(3.0))))
+        2.0
+    """
 
     init_fn: Callable[[Any], OptimizerState]
     update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
@@ -401,7 +414,15 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
 
 
 class JoinPoint:
-    """The state of one parameter, in an optimizer's state written as a pytree."""
+    """The state of one parameter, in an optimizer's state written as a pytree.
+
+    Example:
+        >>> from gradix.example_libraries import optimizers
+        >>> state = optimizers.momentum(0.1, mass=0.9).init_fn({"w": 1.0})
+        >>> points = optimizers.unpack_optimizer_state(state)
+        >>> type(points["w"]).__name__, points["w"].subtree
+        ('JoinPoint', (1.0, Array(0., dtype=float32, weak_type=True)))
+    """
 
     def __init__(self, subtree):
         self.subtree = subtree

@@ -16,7 +16,13 @@ __all__ = ["Buffer", "ExecutionContext", "ExecutionStage", "buffer_callback"]
 
 
 class ExecutionStage(enum.Enum):
-    """The stage of a program at which a callback is called; here it is always EXECUTE."""
+    """The stage of a program at which a callback is called; here it is always EXECUTE.
+
+    Example:
+        >>> from gradix.experimental.buffer_callback import ExecutionStage
+        >>> ExecutionStage(3)
+        <ExecutionStage.EXECUTE: 3>
+    """
 
     INSTANTIATE = 0
     PREPARE = 1
@@ -25,7 +31,18 @@ class ExecutionStage(enum.Enum):
 
 
 class ExecutionContext:
-    """The first argument of a callback, which describes the program that calls it."""
+    """The first argument of a callback, which describes the program that calls it.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental.buffer_callback import buffer_callback
+        >>> def fill(ctx, out):
+        ...     print(type(ctx).__name__, ctx.stage.name)
+        ...     out.__array__()[...] = 7
+        >>> buffer_callback(fill, gradix.ShapeDtypeStruct((2,), jnp.int32))()
+        ExecutionContext EXECUTE
+        Array([7, 7], dtype=int32)
+    """
 
     @property
     def stage(self) -> ExecutionStage:
@@ -38,7 +55,17 @@ class ExecutionContext:
 
 
 class Buffer:
-    """The memory of an array during a callback; NumPy and DLPack use it without a copy."""
+    """The memory of an array during a callback; NumPy and DLPack use it without a copy.
+
+    Example:
+        >>> import numpy as np
+        >>> from gradix.experimental.buffer_callback import Buffer
+        >>> memory = np.zeros(2)
+        >>> buffer = Buffer(memory)
+        >>> np.asarray(buffer)[0] = 5
+        >>> memory, buffer.shape, buffer.writeable
+        (array([5., 0.]), (2,), True)
+    """
 
     __slots__ = ("_array",)
 

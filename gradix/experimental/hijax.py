@@ -62,6 +62,27 @@ class HiType(AbstractValue):
     - `to_tangent_aval()`: the type of tangents, which is a `HiType` or the type of an array.
 
     Derivatives add values of the type by adding their arrays.
+
+    Example:
+        >>> import dataclasses
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import hijax
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Interval:
+        ...     low: gradix.Array
+        ...     high: gradix.Array
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class IntervalType(hijax.HiType):
+        ...     end: hijax.ShapedArray
+        ...     def lo_ty(self):
+        ...         return [self.end, self.end]
+        ...     def lower_val(self, value):
+        ...         return [value.low, value.high]
+        ...     def raise_val(self, low, high):
+        ...         return Interval(low, high)
+        >>> hijax.register_hitype(Interval, lambda value: IntervalType(gradix.typeof(value.low)))
+        >>> gradix.jit(lambda value: value)(Interval(jnp.float32(1), jnp.float32(2)))
+        Interval(low=Array(1., dtype=float32), high=Array(2., dtype=float32))
     """
 
     has_qdd = False
@@ -102,6 +123,13 @@ class MutableHiType(AbstractValue):
     - `to_tangent_aval()`: the type of tangents.
 
     A method `normalize()` of states, if there is one, returns the state without weak types.
+
+    Example:
+        >>> from gradix.experimental import hijax
+        >>> class BoxType(hijax.MutableHiType):
+        ...     pass
+        >>> BoxType.has_qdd, BoxType().is_high()
+        (True, True)
     """
 
     has_qdd = True
@@ -124,27 +152,101 @@ class MutableHiType(AbstractValue):
 
 
 class AvalQDD(NamedTuple):
-    """A type, and the known state of one of its values."""
+    """A type, and the known state of one of its values.
+
+    Example:
+        >>> from gradix.experimental import hijax
+        >>> class BoxType(hijax.MutableHiType):
+        ...     def __repr__(self):
+        ...         return "Box"
+        >>> hijax.AvalQDD(BoxType(), "empty")
+        AvalQDD(aval=Box, qdd='empty')
+    """
 
     aval: AbstractValue
     qdd: Any
 
 
 class AvalMutableQDD(NamedTuple):
-    """A type, and the state of one of its values, which an operation may change."""
+    """A type, and the state of one of its values, which an operation may change.
+
+    Example:
+        >>> from gradix.experimental import hijax
+        >>> class BoxType(hijax.MutableHiType):
+        ...     def __repr__(self):
+        ...         return "Box"
+        >>> hijax.AvalMutableQDD(BoxType(), "empty").mutable_qdd
+        'empty'
+    """
 
     aval: AbstractValue
     mutable_qdd: Any
 
 
 class aval_method(NamedTuple):
-    """A method that a type adds to its values."""
+    """A method that a type adds to its values.
+
+    Example:
+        >>> import dataclasses
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import hijax
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Angle:
+        ...     radians: gradix.Array
+        >>> class Sine(hijax.VJPHiPrimitive):
+        ...     def __init__(self, angle):
+        ...         self.in_avals, self.out_aval, self.params = (angle,), angle.radians, {}
+        ...         super().__init__()
+        ...     def expand(self, angle):
+        ...         return jnp.sin(angle.radians)
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class AngleType(hijax.HiType):
+        ...     radians: hijax.ShapedArray
+        ...     sine = hijax.aval_method(lambda angle: Sine(gradix.typeof(angle))(angle))
+        ...     def lo_ty(self):
+        ...         return [self.radians]
+        ...     def lower_val(self, angle):
+        ...         return [angle.radians]
+        ...     def raise_val(self, radians):
+        ...         return Angle(radians)
+        >>> hijax.register_hitype(Angle, lambda angle: AngleType(gradix.typeof(angle.radians)))
+        >>> gradix.jit(lambda angle: angle.sine())(Angle(jnp.float32(0)))
+        Array(0., dtype=float32)
+    """
 
     fun: Callable
 
 
 class aval_property(NamedTuple):
-    """A property that a type adds to its values."""
+    """A property that a type adds to its values.
+
+    Example:
+        >>> import dataclasses
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import hijax
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Angle:
+        ...     radians: gradix.Array
+        >>> class Degrees(hijax.VJPHiPrimitive):
+        ...     def __init__(self, angle):
+        ...         self.in_avals, self.out_aval, self.params = (angle,), angle.radians, {}
+        ...         super().__init__()
+        ...     def expand(self, angle):
+        ...         return jnp.rad2deg(angle.radians)
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class AngleType(hijax.HiType):
+        ...     radians: hijax.ShapedArray
+        ...     degrees = hijax.aval_property(lambda angle: Degrees(gradix.typeof(angle))(angle))
+        ...     def lo_ty(self):
+        ...         return [self.radians]
+        ...     def lower_val(self, angle):
+        ...         return [angle.radians]
+        ...     def raise_val(self, radians):
+        ...         return Angle(radians)
+        >>> hijax.register_hitype(Angle, lambda angle: AngleType(gradix.typeof(angle.radians)))
+        >>> gradix.jit(lambda angle: angle.degrees)(Angle(jnp.float32(jnp.pi)))
+        Array(180., dtype=float32)
+    """
 
     fget: Callable
 
@@ -218,6 +320,14 @@ class HiPrimitive(Primitive):
 
     Outside of transformations `impl(*values, **params)` is called instead, if there is one;
     and `jvp(primals, tangents, **params)` differentiates it.
+
+    Example:
+        >>> from gradix.experimental import hijax
+        >>> class Greet(hijax.HiPrimitive):
+        ...     def impl(self, name, *, loudly):
+        ...         return name.upper() if loudly else name
+        >>> Greet("greet").bind("hello", loudly=True)
+        'HELLO'
     """
 
     def bind(self, *args, **params):

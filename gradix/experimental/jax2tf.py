@@ -65,7 +65,14 @@ class PolyShape(tuple):
 
 
 def dtype_of_val(val: Any) -> Any:
-    """TensorFlow's dtype for an array, a tensor or a Python number."""
+    """TensorFlow's dtype for an array, a tensor or a Python number.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import jax2tf
+        >>> jax2tf.dtype_of_val(jnp.ones(2)).name               # doctest: +SKIP
+        'float32'
+    """
     return tf.as_dtype(np.asarray(val).dtype if not hasattr(val, "dtype") else tf.as_dtype(val.dtype))
 
 
@@ -278,6 +285,13 @@ def split_to_logical_devices(tensor: Any, partition_dimensions: Sequence[int] | 
 
     Raises:
         ValueError: `partition_dimensions` is not one positive number for each axis.
+
+    Example:
+        >>> import tensorflow as tf                                          # doctest: +SKIP
+        >>> from gradix.experimental import jax2tf
+        >>> rows = tf.function(lambda x: jax2tf.split_to_logical_devices(x, (2, 1)))   # doctest: +SKIP
+        >>> rows.get_concrete_function(tf.TensorSpec((4, 3))).output_shapes                # doctest: +SKIP
+        TensorShape([4, 3])
     """
     if partition_dimensions is None:
         return xla_sharding.replicate(tensor, use_sharding_op=True)
@@ -319,6 +333,14 @@ def call_tf(
     Raises:
         NotImplementedError: `call_tf_graph` is True.
         ValueError: TensorFlow does not know a size of a result.
+
+    Example:
+        >>> import tensorflow as tf                           # doctest: +SKIP
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import jax2tf
+        >>> f = jax2tf.call_tf(tf.math.square)                # doctest: +SKIP
+        >>> gradix.grad(lambda x: f(x).sum())(jnp.array([1.0, 3.0]))   # doctest: +SKIP
+        Array([2., 6.], dtype=float32)
     """
     if call_tf_graph:
         raise NotImplementedError(

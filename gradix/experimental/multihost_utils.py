@@ -265,7 +265,17 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 class ProcessFailureError(RuntimeError):
-    """Processes were lost in a block under `live_devices`; `failed_devices` holds their devices."""
+    """Processes were lost in a block under `live_devices`; `failed_devices` holds their devices.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental.multihost_utils import ProcessFailureError
+        >>> try:
+        ...     raise ProcessFailureError({gradix.devices()[0]})
+        ... except ProcessFailureError as e:
+        ...     print(e)
+        The processes [0] were lost, with the devices {CpuDevice(id=0)}.
+    """
 
     def __init__(self, failed_devices: set):
         self.failed_devices = failed_devices
@@ -286,6 +296,15 @@ def live_devices(devices: list) -> Iterator[list]:
     Raises:
         RuntimeError: the processes were not joined by `gradix.distributed.initialize`.
         ProcessFailureError: a process was lost in the block; it is raised at the end of the block.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import multihost_utils
+        >>> with multihost_utils.live_devices(gradix.devices()) as alive:
+        ...     pass
+        Traceback (most recent call last):
+            ...
+        RuntimeError: Distributed JAX not initialized: call gradix.distributed.initialize() before live_devices.
     """
     connection = _client()
     if connection is None:

@@ -165,7 +165,17 @@ def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, d
 
 
 def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
-    """The coefficients of the quartic that interpolates within a step of the method."""
+    """The coefficients of the quartic that interpolates within a step of the method.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import ode
+        >>> f, y0, dt = (lambda y, t: y), jnp.ones(1), jnp.float32(0.1)
+        >>> y1, _, _, slopes = ode.runge_kutta_step(f, y0, y0, jnp.float32(0), dt)
+        >>> coefficients = ode.interp_fit_dopri(y0, y1, slopes, dt)
+        >>> jnp.polyval(coefficients, 0.5).round(4), jnp.exp(0.05).round(4)
+        (Array([1.0513], dtype=float32), Array(1.0513, dtype=float32, weak_type=True))
+    """
     y_mid = y0 + dt * _weighted(_MIDDLE, list(k))
     return jnp.asarray(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
 

@@ -158,7 +158,13 @@ def deserialize_and_load(
         ValueError: the bytes are damaged or were made with another version of jaxlib, the trees do
             not belong to them, or a device does not exist.
 
-    Example: see `serialize`.
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import serialize_executable
+        >>> compiled = gradix.jit(lambda x: x + 1).lower(jnp.zeros(2)).compile()
+        >>> again = serialize_executable.deserialize_and_load(*serialize_executable.serialize(compiled))
+        >>> again(jnp.ones(2))
+        Array([2., 2.], dtype=float32)
     """
     if backend is not None and getattr(backend, "platform", backend) != xla.local_devices()[0].platform:
         raise ValueError(

@@ -18,6 +18,13 @@ class TopologyDescription:
 
     Args:
         devices: a list of devices.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import topologies
+        >>> two = topologies.TopologyDescription(gradix.devices()[:1] * 2)
+        >>> len(two.devices)
+        2
     """
 
     def __init__(self, devices: list):
@@ -51,6 +58,13 @@ def get_topology_desc(topology_name: str = "", platform: str | None = None, **kw
 
     Raises:
         NotImplementedError: always.
+
+    Example:
+        >>> from gradix.experimental import topologies
+        >>> topologies.get_topology_desc("v5e:2x4", platform="tpu")
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: topology not implemented for v5e:2x4: ...
     """
     wanted = topology_name or platform or "another machine"
     raise NotImplementedError(

@@ -38,6 +38,12 @@ def from_torch(tree: Any) -> Any:
 
     Raises:
         TypeError: the dtype of a tensor has no counterpart in Gradix.
+
+    Example:
+        >>> import torch                                               # doctest: +SKIP
+        >>> from gradix.experimental.torch import from_torch
+        >>> from_torch({"w": torch.tensor([1.0, 2.0]), "name": "w"})     # doctest: +SKIP
+        {'name': 'w', 'w': Array([1., 2.], dtype=float32)}
     """
     return tree_map(lambda x: _array(x) if isinstance(x, torch.Tensor) else x, tree)
 
@@ -48,6 +54,12 @@ def to_torch(tree: Any) -> Any:
     Args:
         tree: a pytree of arrays, or of values that can be made arrays, such as numbers. Arrays of
             dtype float0 become None.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.torch import to_torch
+        >>> to_torch({"w": jnp.array([1.0, 2.0])})            # doctest: +SKIP
+        {'w': tensor([1., 2.])}
     """
     return tree_map(_tensor, tree)
 
@@ -197,6 +209,14 @@ def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
 
     Returns:
         A function that takes and returns pytrees of arrays in place of the tensors.
+
+    Example:
+        >>> import torch                                      # doctest: +SKIP
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental.torch import as_gradix
+        >>> f = as_gradix(lambda x: torch.sin(x) * 2)         # doctest: +SKIP
+        >>> gradix.grad(lambda x: f(x).sum())(jnp.zeros(2))   # doctest: +SKIP
+        Array([2., 2.], dtype=float32)
     """
 
     def call(*args):

@@ -98,7 +98,18 @@ def clear_in_memory_compilation_cache() -> None:
 
 
 def clear_backends() -> None:
-    """Drop the clients and all programs compiled for them; the next program starts new clients."""
+    """Drop the clients and all programs compiled for them; the next program starts new clients.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import backend
+        >>> f = gradix.jit(lambda x: x + 1)
+        >>> f(1)                                # doctest: +SKIP
+        Array(2, dtype=int32, weak_type=True)
+        >>> backend.clear_backends()            # doctest: +SKIP
+        >>> f(1)                                # doctest: +SKIP
+        Array(2, dtype=int32, weak_type=True)
+    """
     _xla.renew()
 
 
@@ -140,6 +151,15 @@ def register_backend_factory(
 
     Raises:
         RuntimeError: a client has been started already.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend import backend
+        >>> _ = gradix.devices()
+        >>> backend.register_backend_factory("mine", lambda: None)
+        Traceback (most recent call last):
+            ...
+        RuntimeError: register_backend_factory('mine') was called after a client had been started. ...
     """
     if _xla.is_started():
         raise RuntimeError(

@@ -60,7 +60,16 @@ def wrap_init(f: Callable, params: dict | None = None, *, debug_info: DebugInfo 
 
 
 class StoreException(Exception):
-    """A `Store` was read while it was empty, or stored to twice."""
+    """A `Store` was read while it was empty, or stored to twice.
+
+    Example:
+        >>> from gradix.extend import linear_util as lu
+        >>> try:
+        ...     lu.Store().val
+        ... except lu.StoreException as e:
+        ...     print(type(e).__name__)
+        StoreException
+    """
 
 
 class Store:

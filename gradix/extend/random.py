@@ -34,6 +34,24 @@ class PRNGImpl(NamedTuple):
     - `split(key, shape) -> keys`, of shape `(*shape, *key_shape)`;
     - `random_bits(key, bit_width, shape) -> bits`, unsigned integers of 8, 16, 32 or 64 bits;
     - `fold_in(key, data) -> key`, where `data` is a uint32 scalar.
+
+    Example:
+        >>> import math
+        >>> import gradix.numpy as jnp
+        >>> from gradix import random
+        >>> from gradix.extend.random import define_prng_impl
+        >>> def split(key, shape):
+        ...     return key + jnp.arange(1, 1 + math.prod(shape), dtype="uint32").reshape(*shape, 1)
+        >>> impl = define_prng_impl(
+        ...     key_shape=(1,),
+        ...     seed=lambda seed: jnp.asarray(seed, "uint32")[None],
+        ...     split=split,
+        ...     random_bits=lambda key, width, shape: jnp.broadcast_to(key, shape).astype(f"uint{width}"),
+        ...     fold_in=lambda key, data: key ^ data,
+        ...     name="counting",
+        ... )
+        >>> impl, random.bits(random.key(7, impl=impl), (2,))
+        (PRNGImpl(name='counting', tag='?', key_shape=(1,)), Array([7, 7], dtype=uint32))
     """
 
     key_shape: tuple[int, ...]

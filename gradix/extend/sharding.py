@@ -21,6 +21,11 @@ def get_op_sharding_from_serialized_proto(sharding: bytes) -> Any:
 
     Args:
         sharding: the bytes of a protocol buffer.
+
+    Example:
+        >>> from gradix.extend import sharding
+        >>> type(sharding.get_op_sharding_from_serialized_proto(b"")).__name__
+        'OpSharding'
     """
     return _partitioning.op_sharding_from(sharding)
 
@@ -30,6 +35,11 @@ def get_hlo_sharding_from_serialized_proto(sharding: bytes) -> Any:
 
     Args:
         sharding: the bytes that `get_serialized_proto_from_hlo_sharding` returned.
+
+    Example:
+        >>> from gradix.extend import sharding
+        >>> sharding.get_hlo_sharding_from_serialized_proto(b"")
+        {replicated}
     """
     return _partitioning.hlo_sharding_from(sharding)
 

@@ -11,7 +11,21 @@ from gradix._stablehlo.emitter import Emitter
 
 
 class ModuleContext:
-    """What a lowering rule can read of the module that is being built."""
+    """What a lowering rule can read of the module that is being built.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import mlir
+        >>> def lowering(ctx, x):
+        ...     print(type(ctx.module_context).__name__, ctx.module_context.platforms)
+        ...     return [x]
+        >>> same_p = Primitive("same")
+        >>> _ = same_p.def_abstract_eval(lambda x: x)
+        >>> mlir.register_lowering(same_p, lowering)
+        >>> _ = gradix.jit(same_p.bind).lower(1.0)
+        ModuleContext ('cpu',)
+    """
 
     def __init__(self, module, emitter: Emitter):
         self.module, self.emitter = module, emitter
@@ -35,7 +49,21 @@ class ModuleContext:
 
 
 class LoweringRuleContext:
-    """What a lowering rule can read of its operation: types of operands and results, and module."""
+    """What a lowering rule can read of its operation: types of operands and results, and module.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import mlir
+        >>> def lowering(ctx: mlir.LoweringRuleContext, x):
+        ...     print(ctx.primitive, ctx.avals_in, ctx.avals_out)
+        ...     return [x]
+        >>> same_p = Primitive("same")
+        >>> _ = same_p.def_abstract_eval(lambda x: x)
+        >>> mlir.register_lowering(same_p, lowering)
+        >>> _ = gradix.jit(same_p.bind).lower(1.0)
+        same [ShapedArray(float32[], weak_type=True)] [ShapedArray(float32[], weak_type=True)]
+    """
 
     def __init__(self, module_context: ModuleContext, primitive: Primitive | None, avals_in, avals_out, **others):
         self.module_context, self.primitive = module_context, primitive

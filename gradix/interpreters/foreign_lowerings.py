@@ -38,6 +38,17 @@ def build_ffi_lowering_function(
 
     Raises:
         TypeError: `lowering_args` has other names, when the function is called.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import foreign_lowerings, mlir
+        >>> build = foreign_lowerings.build_ffi_lowering_function("my_scale", has_side_effect=True)
+        >>> scale_p = Primitive("scale")
+        >>> _ = scale_p.def_abstract_eval(lambda x: x)
+        >>> mlir.register_lowering(scale_p, lambda ctx, x: build(ctx, x, factor=2).results)
+        >>> "custom_call @my_scale" in gradix.jit(scale_p.bind).lower(1.0).as_text()
+        True
     """
 
     def build(ctx: LoweringRuleContext, *operands: Any, **attributes: Any):

@@ -131,7 +131,18 @@ def dtype_to_ir_type(dtype: DTypeLike) -> Any:
 
 
 def ir_constant(val: Any, *, const_lowering: Any = None, aval: Any = None) -> Any:
-    """A constant operation at the current insertion point."""
+    """A constant operation at the current insertion point.
+
+    Example:
+        >>> import numpy as np, gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import mlir
+        >>> half_p = Primitive("half")
+        >>> _ = half_p.def_abstract_eval(lambda: gradix.typeof(np.float32(0)))
+        >>> mlir.register_lowering(half_p, lambda ctx: [mlir.ir_constant(np.float32(0.5))])
+        >>> gradix.jit(half_p.bind)()
+        Array(0.5, dtype=float32)
+    """
     array: Any = as_array(val)
     host, stablehlo = array.host, xla_mlir.dialect("stablehlo")
     if host.dtype.kind == "c":  # The bindings have no attributes of complex numbers.
@@ -140,7 +151,18 @@ def ir_constant(val: Any, *, const_lowering: Any = None, aval: Any = None) -> An
 
 
 def ir_constants(val: Any, **options: Any) -> tuple:
-    """The result of `ir_constant` in a tuple."""
+    """The result of `ir_constant` in a tuple.
+
+    Example:
+        >>> import numpy as np, gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import mlir
+        >>> table_p = Primitive("table")
+        >>> _ = table_p.def_abstract_eval(lambda: gradix.typeof(np.zeros(2, "float32")))
+        >>> mlir.register_lowering(table_p, lambda ctx: mlir.ir_constants(np.array([1.5, 2.5], "float32")))
+        >>> gradix.jit(table_p.bind)()
+        Array([1.5, 2.5], dtype=float32)
+    """
     return (ir_constant(val, **options),)
 
 
@@ -233,7 +255,18 @@ def ir_attribute(val: Any) -> Any:
 
 
 def shape_tensor(ctx: Any, sizes: Any) -> Any:
-    """Sizes as a constant vector of int32."""
+    """Sizes as a constant vector of int32.
+
+    Example:
+        >>> import numpy as np, gradix
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import mlir
+        >>> sizes_p = Primitive("sizes")
+        >>> _ = sizes_p.def_abstract_eval(lambda: gradix.typeof(np.zeros(2, "int32")))
+        >>> mlir.register_lowering(sizes_p, lambda ctx: [mlir.shape_tensor(ctx, (4, 2))])
+        >>> gradix.jit(sizes_p.bind)()
+        Array([4, 2], dtype=int32)
+    """
     return ir_constant(np.asarray(sizes, np.int32))
 
 
@@ -273,12 +306,28 @@ def make_ir_context() -> Any:
 
 
 def module_to_string(module: Any, enable_debug_info: Any = None) -> str:
-    """The text of a module."""
+    """The text of a module.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import mlir
+        >>> module = gradix.jit(lambda x: x + 1).lower(1.0).compiler_ir("stablehlo")
+        >>> "stablehlo.add" in mlir.module_to_string(module)
+        True
+    """
     return str(module)
 
 
 def module_to_bytecode(module: Any) -> bytes:
-    """The module in MLIR's binary form."""
+    """The module in MLIR's binary form.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.interpreters import mlir
+        >>> module = gradix.jit(lambda x: x + 1).lower(1.0).compiler_ir("stablehlo")
+        >>> mlir.module_to_bytecode(module)[:2]
+        b'ML'
+    """
     with io.BytesIO() as output:
         module.operation.write_bytecode(file=output)
         return output.getvalue()
@@ -322,6 +371,21 @@ def emit_python_callback(
 
     Returns:
         The results as MLIR values, the token, and None.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.interpreters import mlir
+        >>> def lowering(ctx, x):
+        ...     results, token, _ = mlir.emit_python_callback(
+        ...         ctx, lambda x: (x * 10,), None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False
+        ...     )
+        ...     return results
+        >>> ten_p = Primitive("ten_times")
+        >>> _ = ten_p.def_abstract_eval(lambda x: x)
+        >>> mlir.register_lowering(ten_p, lowering)
+        >>> gradix.jit(ten_p.bind)(jnp.float32(4))
+        Array(40., dtype=float32)
     """
 
     def calling(*xs):

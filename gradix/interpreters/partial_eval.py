@@ -65,7 +65,15 @@ def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Any, instantiate: Any = False) 
 
 
 class PartialVal(tuple):
-    """A value that is known or not: the pair `(None, value)`, or `(type, None)`."""
+    """A value that is known or not: the pair `(None, value)`, or `(type, None)`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.interpreters.partial_eval import PartialVal
+        >>> x, y = PartialVal.known(jnp.ones(2)), PartialVal.unknown(gradix.typeof(jnp.ones(2)))
+        >>> x.is_known(), y.is_known(), x.get_known(), y.get_aval()
+        (True, False, Array([1., 1.], dtype=float32), ShapedArray(float32[2]))
+    """
 
     __slots__ = ()
 

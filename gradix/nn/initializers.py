@@ -44,7 +44,17 @@ __all__ = [
 
 
 class Initializer(Protocol):
-    """The type of functions `(key, shape, dtype=...) -> array` that make a parameter's value."""
+    """The type of functions `(key, shape, dtype=...) -> array` that make a parameter's value.
+
+    Example:
+        >>> from gradix import random
+        >>> from gradix.nn import initializers
+        >>> def layer(key, init: initializers.Initializer):
+        ...     return init(key, (2, 3))
+        >>> layer(random.key(0), initializers.ones)
+        Array([[1., 1., 1.],
+               [1., 1., 1.]], dtype=float32)
+    """
 
     def __call__(self, key, shape, dtype: Any = None, out_sharding: Any = None): ...
 

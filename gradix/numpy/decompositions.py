@@ -31,28 +31,58 @@ __all__ = [
 
 
 class EigResult(NamedTuple):
-    """The result of `eig`."""
+    """The result of `eig`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> found = jnp.linalg.eig(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
+        >>> found.eigenvalues.real, found.eigenvectors.shape
+        (Array([2., 3.], dtype=float32), (2, 2))
+    """
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class EighResult(NamedTuple):
-    """The result of `eigh`."""
+    """The result of `eigh`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> found = jnp.linalg.eigh(jnp.array([[3.0, 0.0], [0.0, 2.0]]))
+        >>> found.eigenvalues, abs(found.eigenvectors)
+        (Array([2., 3.], dtype=float32), Array([[0., 1.],
+               [1., 0.]], dtype=float32))
+    """
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    """The result of `qr`."""
+    """The result of `qr`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> a = jnp.array([[3.0, 1.0], [4.0, 2.0]])
+        >>> found = jnp.linalg.qr(a)
+        >>> bool(jnp.allclose(found.Q @ found.R, a, atol=1e-5)), bool(jnp.allclose(found.R, jnp.triu(found.R)))
+        (True, True)
+    """
 
     Q: Array
     R: Array
 
 
 class SVDResult(NamedTuple):
-    """The result of `svd`."""
+    """The result of `svd`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> found = jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]]), full_matrices=False)
+        >>> found.S, found.U.shape, found.Vh.shape
+        (Array([4., 3.], dtype=float32), (3, 2), (2, 2))
+    """
 
     U: Array
     S: Array

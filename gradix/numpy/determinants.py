@@ -23,7 +23,14 @@ if TYPE_CHECKING:
 
 
 class SlogdetResult(NamedTuple):
-    """The result of `slogdet`."""
+    """The result of `slogdet`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> found = jnp.linalg.slogdet(jnp.array([[0.0, 1.0], [1.0, 0.0]]))
+        >>> found.sign, found.logabsdet
+        (Array(-1., dtype=float32), Array(0., dtype=float32))
+    """
 
     sign: Array
     logabsdet: Array

@@ -45,13 +45,47 @@ class _ScalarMeta(type):
         return isinstance(value, cls.dtype.type)
 
 
+# For the example of each scalar type: values, and what it makes of them.
+_ROUNDED = {
+    "bfloat16": "[0.30078125]",
+    "float16": "[0.300048828125]",
+    "float32": "[0.30000001192092896]",
+    "float64": "[0.3]",
+    "float4_e2m1fn": "[0.5]",
+    "float8_e3m4": "[0.296875]",
+    "float8_e8m0fnu": "[0.25]",
+}
+_SHOWN = {
+    "bool": ("[0, 2]", "[False, True]"),
+    "complex64": ("[1, 2j]", "[(1+0j), 2j]"),
+    "complex128": ("[1, 2j]", "[(1+0j), 2j]"),
+    **{f"int{n}": (f"[{-(2 ** (n - 1))}, {2 ** (n - 1) - 1}]",) * 2 for n in (2, 4, 8, 16, 32, 64)},
+    **{f"uint{n}": (f"[0, {2**n - 1}]",) * 2 for n in (2, 4, 8, 16, 32, 64)},
+}
+
+
+def _example(name: str) -> str:
+    given, shown = _SHOWN.get(name) or ("[0.3]", _ROUNDED.get(name, "[0.3125]"))
+    make = f">>> x = jnp.{name}({given})"
+    if name in ("int64", "uint64", "float64", "complex128"):
+        make = f">>> with gradix.enable_x64(True):\n        ...     x = jnp.{name}({given})"
+    return f"""
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        {make}
+        >>> x.dtype.name, x.tolist()
+        ('{name}', {shown})
+    """
+
+
 def _scalar_type(scalar: type, name: str) -> type:
     kind = "boolean" if scalar is np.bool_ else name
+    summary = f"The {kind} scalar type: it stands for a dtype and makes an array when called."
     body = {
         "dtype": np.dtype(scalar),
         "__module__": "gradix.numpy",
         "__qualname__": name,
-        "__doc__": f"The {kind} scalar type: it stands for a dtype and makes an array when called.",
+        "__doc__": f"{summary}\n{_example(name)}",
     }
     return _ScalarMeta(name, (), body)
 

@@ -40,7 +40,21 @@ class BatchedError(CheckError):
 
 
 class JaxRuntimeError(ValueError):
-    """The error that `Error.throw` raises."""
+    """The error that `Error.throw` raises.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import checkify
+        >>> def f(x):
+        ...     checkify.check(x > 0, "x must be positive, got {}", x)
+        ...     return x
+        >>> error, _ = gradix.jit(checkify.checkify(f))(-1.0)
+        >>> try:
+        ...     error.throw()
+        ... except checkify.JaxRuntimeError as e:
+        ...     print(str(e).split(" (")[0])
+        x must be positive, got -1.0
+    """
 
 
 def _shown(index) -> str:

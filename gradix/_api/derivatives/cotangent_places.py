@@ -21,25 +21,56 @@ class _Mark:
 
 
 class GradValue(_Mark):
-    """In `with_refs`, the request to return this cotangent."""
+    """In `with_refs`, the request to return this cotangent.
+
+    Example:
+        >>> import gradix
+        >>> _, pull = gradix.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> pull.with_refs(gradix.ad.GradValue(), gradix.new_ref(0.0))(1.0)
+        (Array(3., dtype=float32, weak_type=True), GradRef())
+    """
 
     __slots__ = ()
 
 
 class DontWant(_Mark):
-    """In `with_refs`, says that this cotangent is not wanted."""
+    """In `with_refs`, says that this cotangent is not wanted.
+
+    Example:
+        >>> import gradix
+        >>> _, pull = gradix.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> pull.with_refs(gradix.ad.DontWant(), gradix.ad.GradValue())(1.0)
+        (DidntWant(), Array(2., dtype=float32, weak_type=True))
+    """
 
     __slots__ = ()
 
 
 class GradRef(_Mark):
-    """Stands, among results, for a cotangent that was added to a ref."""
+    """Stands, among results, for a cotangent that was added to a ref.
+
+    Example:
+        >>> import gradix
+        >>> _, pull = gradix.vjp(lambda x: x * x, 2.0)
+        >>> total = gradix.new_ref(10.0)
+        >>> pull.with_refs(total)(1.0)
+        (GradRef(),)
+        >>> total
+        Ref(14., dtype=float32)
+    """
 
     __slots__ = ()
 
 
 class DidntWant(_Mark):
-    """Stands, among results, for a cotangent that was not wanted."""
+    """Stands, among results, for a cotangent that was not wanted.
+
+    Example:
+        >>> import gradix
+        >>> _, pull = gradix.vjp(lambda x, y: x * y, 2.0, 3.0)
+        >>> pull.with_refs(gradix.ad.DontWant(), gradix.ad.DontWant())(1.0)
+        (DidntWant(), DidntWant())
+    """
 
     __slots__ = ()
 

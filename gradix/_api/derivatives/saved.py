@@ -79,7 +79,16 @@ def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
 
 
 class Offloadable(NamedTuple):
-    """A policy's answer: keep the value in memory `dst`, or in `src` if the device has no `dst`."""
+    """A policy's answer: keep the value in memory `dst`, or in `src` if the device has no `dst`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.ad_checkpoint import Offloadable
+        >>> def policy(prim, *types, **params):
+        ...     return Offloadable(src="device", dst="pinned_host") if prim.name == "sin" else False
+        >>> gradix.grad(gradix.checkpoint(lambda x: jnp.sin(x) ** 2, policy=policy))(0.0)
+        Array(0., dtype=float32, weak_type=True)
+    """
 
     src: str
     dst: str

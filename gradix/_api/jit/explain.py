@@ -18,6 +18,14 @@ class Explanation:
     Attributes:
         events: each trace, compilation and load from disk, in order, with its reason.
         hits: for the name of each function, the number of calls that found a compiled program.
+
+    Example:
+        >>> import gradix
+        >>> double = gradix.jit(lambda x: x * 2)
+        >>> with gradix.debug.explain(show=False) as seen:
+        ...     _ = double(1.0), double(2.0)
+        >>> type(seen).__name__, seen.count("trace"), seen.seconds("trace") > 0
+        ('Explanation', 1, True)
     """
 
     def __init__(self):

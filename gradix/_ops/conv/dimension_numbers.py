@@ -16,6 +16,13 @@ class ConvDimensionNumbers(NamedTuple):
         lhs_spec: axes of the input: batch, feature, then space.
         rhs_spec: axes of the kernel: output feature, input feature, then space.
         out_spec: axes of the result: batch, feature, then space.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")).lhs_spec
+        (0, 3, 1, 2)
+        >>> lax.ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)).out_spec
+        (0, 1, 2)
     """
 
     lhs_spec: tuple[int, ...]

@@ -23,6 +23,14 @@ class GatherDimensionNumbers(NamedTuple):
         operand_batching_dims: axes of the operand that go with `start_indices_batching_dims`,
             position by position.
         start_indices_batching_dims: the axes of the indices they go with.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> rows = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+        >>> lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), rows, slice_sizes=(1, 2))
+        Array([[4, 5],
+               [0, 1]], dtype=int32)
     """
 
     offset_dims: tuple[int, ...]
@@ -41,6 +49,15 @@ class ScatterDimensionNumbers(NamedTuple):
         scatter_dims_to_operand_dims: the operand axis each entry of an index vector is for.
         operand_batching_dims: axes of the operand that go with `scatter_indices_batching_dims`.
         scatter_indices_batching_dims: the axes of the indices they go with.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> places = lax.ScatterDimensionNumbers(
+        ...     update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
+        ... )
+        >>> lax.scatter_add(jnp.zeros(3), jnp.array([[2], [0], [2]]), jnp.ones(3), places)
+        Array([1., 0., 2.], dtype=float32)
     """
 
     update_window_dims: Sequence[int]

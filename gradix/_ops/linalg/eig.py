@@ -44,7 +44,16 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class EigImplementation(enum.Enum):
-    """Ways to compute `eig` on accelerators; on CPUs LAPACK is used whichever is asked for."""
+    """Ways to compute `eig` on accelerators; on CPUs LAPACK is used whichever is asked for.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> x = jnp.array([[0.0, 1.0], [1.0, 0.0]])
+        >>> values = lax.linalg.eig(x, implementation=lax.linalg.EigImplementation.LAPACK)[0]
+        >>> jnp.sort(values.real)
+        Array([-1.,  1.], dtype=float32)
+    """
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"

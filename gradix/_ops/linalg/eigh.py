@@ -41,7 +41,15 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class EighImplementation(enum.Enum):
-    """Ways to compute `eigh` on accelerators. On CPUs all are divide and conquer by LAPACK."""
+    """Ways to compute `eigh` on accelerators. On CPUs all are divide and conquer by LAPACK.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> x = jnp.array([[2.0, 0.0], [0.0, 1.0]])
+        >>> lax.linalg.eigh(x, implementation=lax.linalg.EighImplementation.QR)[1]
+        Array([1., 2.], dtype=float32)
+    """
 
     QR = "qr"
     JACOBI = "jacobi"

@@ -49,7 +49,15 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class SvdAlgorithm(enum.Enum):
-    """Ways to compute `svd`. On CPUs, QR is gesvd of LAPACK; all others are gesdd."""
+    """Ways to compute `svd`. On CPUs, QR is gesvd of LAPACK; all others are gesdd.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import lax
+        >>> x = jnp.array([[3.0, 0.0], [0.0, 4.0]])
+        >>> lax.linalg.svd(x, compute_uv=False, algorithm=lax.linalg.SvdAlgorithm.QR)
+        Array([4., 3.], dtype=float32)
+    """
 
     DEFAULT = "default"
     QR = "QR"

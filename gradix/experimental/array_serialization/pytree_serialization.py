@@ -359,6 +359,15 @@ class PyTreeFuture(Future):
     """The future that `nonblocking_save` and `nonblocking_load` return; `result()` waits.
 
     `pytree` is the saved or loaded tree, with types in place of arrays.
+
+    Example:
+        >>> import tempfile
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.array_serialization import pytree_serialization as p
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     future = p.nonblocking_save({"w": jnp.arange(3)}, f"{folder}/state")
+        ...     print(type(future).__name__, future.pytree, future.result())
+        PyTreeFuture {'w': ShapeDtypeStruct(shape=(3,), dtype=int32)} None
     """
 
     def __init__(self, pytree: Any = None):

@@ -46,7 +46,16 @@ def __getattr__(name: str) -> Any:
 
 
 class BarrierTimeoutError(Exception):
-    """Raised when processes have waited too long for each other."""
+    """Raised when processes have waited too long for each other.
+
+    Example:
+        >>> from gradix.experimental.array_serialization import serialization
+        >>> manager = serialization.GlobalAsyncCheckpointManager(timeout_secs=60)
+        >>> try:
+        ...     manager.wait_until_finished()
+        ... except serialization.BarrierTimeoutError:
+        ...     print("another process has not written its part in a minute")
+    """
 
 
 class AsyncManager:
@@ -54,6 +63,11 @@ class AsyncManager:
 
     Args:
         timeout_secs: how long processes wait for each other.
+
+    Example:
+        >>> from gradix.experimental.array_serialization import serialization
+        >>> manager = serialization.AsyncManager(timeout_secs=60)
+        >>> manager.wait_until_finished()
     """
 
     def __init__(self, timeout_secs: int = 300):
@@ -110,7 +124,20 @@ class AsyncManager:
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """The interface of a checkpoint manager; subclasses of libraries write and read arrays."""
+    """The interface of a checkpoint manager; subclasses of libraries write and read arrays.
+
+    Example:
+        >>> from gradix.experimental.array_serialization import serialization
+        >>> class Forgetful(serialization.GlobalAsyncCheckpointManagerBase):
+        ...     def check_for_errors(self): ...
+        ...     def wait_until_finished(self): ...
+        ...     def serialize(self, arrays, tensorstore_specs, *, on_commit_callback):
+        ...         on_commit_callback()
+        ...     def deserialize(self, shardings, tensorstore_specs, global_shapes=None, dtypes=None):
+        ...         return []
+        >>> Forgetful().serialize([], [], on_commit_callback=lambda: print("written"))
+        written
+    """
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:
@@ -136,6 +163,16 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
 
     Args:
         timeout_secs: how long processes wait for each other.
+
+    Example:
+        >>> import tempfile
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.array_serialization import serialization
+        >>> manager, x = serialization.GlobalAsyncCheckpointManager(), jnp.arange(3)
+        >>> with tempfile.TemporaryDirectory() as folder:                         # doctest: +SKIP
+        ...     manager.serialize_with_paths([x], [f"{folder}/x"])
+        ...     print(manager.deserialize_with_paths([x.sharding], [f"{folder}/x"]))
+        [Array([0, 1, 2], dtype=int32)]
     """
 
     def serialize(

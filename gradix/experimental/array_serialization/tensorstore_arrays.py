@@ -129,6 +129,16 @@ async def gathered(*work: Awaitable) -> list:
     """The results of all awaitables, or the first error, once all of them have ended.
 
     An awaitable that ran on after the error of another would outlive the event loop.
+
+    Example:
+        >>> import asyncio
+        >>> from gradix.experimental.array_serialization import tensorstore_arrays
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> async def work():
+        ...     return await tensorstore_arrays.gathered(double(1), double(2))
+        >>> asyncio.run(work())
+        [2, 4]
     """
     results = await asyncio.gather(*work, return_exceptions=True)
     for r in results:
@@ -162,6 +172,17 @@ async def async_serialize(
 
     Raises:
         TypeError: `arr_inp` is not an array, or it is an array of random keys.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.array_serialization import tensorstore_arrays as t
+        >>> x = jnp.arange(3)
+        >>> with tempfile.TemporaryDirectory() as folder:                         # doctest: +SKIP
+        ...     spec = t.get_tensorstore_spec(f"{folder}/x")
+        ...     asyncio.run(t.async_serialize(x, spec))
+        ...     print(asyncio.run(t.async_deserialize(x.sharding, spec)))
+        [0 1 2]
     """
     if type(arr_inp) is not ArrayImpl or is_extended(arr_inp.aval.dtype):
         raise TypeError(
@@ -219,6 +240,17 @@ async def async_deserialize(
     Raises:
         TypeError: `in_type` has no sharding.
         ValueError: there is no such array.
+
+    Example:
+        >>> import asyncio, tempfile
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.array_serialization import tensorstore_arrays as t
+        >>> x = jnp.arange(3)
+        >>> with tempfile.TemporaryDirectory() as folder:                         # doctest: +SKIP
+        ...     spec = t.get_tensorstore_spec(f"{folder}/x")
+        ...     asyncio.run(t.async_serialize(x, spec))
+        ...     print(repr(asyncio.run(t.async_deserialize(x.sharding, spec, global_shape=(4,), dtype="float32"))))
+        Array([0., 1., 2., 0.], dtype=float32)
     """
     place = getattr(in_type, "sharding", in_type)
     if place is None:
@@ -257,7 +289,18 @@ async def async_deserialize(
 
 
 class ByteLimiter:
-    """Limits the bytes that are being read at the same time; a larger part is read alone."""
+    """Limits the bytes that are being read at the same time; a larger part is read alone.
+
+    Example:
+        >>> import asyncio
+        >>> from gradix.experimental.array_serialization.tensorstore_arrays import ByteLimiter
+        >>> async def read():
+        ...     limiter = ByteLimiter(100)
+        ...     async with limiter.reserved(60):
+        ...         return limiter.used
+        >>> asyncio.run(read())
+        60
+    """
 
     __slots__ = ("limit", "used", "changed")
 
@@ -304,6 +347,13 @@ def run_serialization(arrays: Sequence, tensorstore_specs: Sequence[dict[str, An
 
     Raises:
         ModuleNotFoundError: tensorstore is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.array_serialization import tensorstore_arrays as t
+        >>> with tempfile.TemporaryDirectory() as folder:                         # doctest: +SKIP
+        ...     t.run_serialization([jnp.arange(3)], [t.get_tensorstore_spec(f"{folder}/x")])
     """
 
     async def write() -> None:
@@ -331,6 +381,17 @@ def run_deserialization(
     Raises:
         ModuleNotFoundError: tensorstore is not installed.
         ValueError: there is no such array.
+
+    Example:
+        >>> import tempfile
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.array_serialization import tensorstore_arrays as t
+        >>> x = jnp.arange(3)
+        >>> with tempfile.TemporaryDirectory() as folder:                         # doctest: +SKIP
+        ...     specs = [t.get_tensorstore_spec(f"{folder}/x")]
+        ...     t.run_serialization([x], specs)
+        ...     print(t.run_deserialization([x.sharding], specs))
+        [Array([0, 1, 2], dtype=int32)]
     """
     count = len(tensorstore_specs)
     shapes: Sequence = [None] * count if global_shapes is None else global_shapes

@@ -13,7 +13,17 @@ __all__ = ["reset_cache", "set_cache_dir"]
 
 
 def set_cache_dir(path: Any) -> None:
-    """Keep compiled programs in this directory; it sets the option `jax_compilation_cache_dir`."""
+    """Keep compiled programs in this directory; it sets the option `jax_compilation_cache_dir`.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental.compilation_cache import compilation_cache
+        >>> before = gradix.config.jax_compilation_cache_dir
+        >>> compilation_cache.set_cache_dir("/tmp/programs")
+        >>> gradix.config.jax_compilation_cache_dir
+        '/tmp/programs'
+        >>> gradix.config.update("jax_compilation_cache_dir", before)
+    """
     config.update("jax_compilation_cache_dir", os.fspath(path))
 
 

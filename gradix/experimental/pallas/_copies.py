@@ -15,6 +15,17 @@ class AsyncCopyDescriptor:
     """A copy from one reference to another, to be started and waited for.
 
     Nothing runs at the same time here, so the copy is made when it is started.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def swap_in(refs):
+        ...     copy = pltpu.AsyncCopyDescriptor(refs["new"], refs["old"].at[pl.ds(1, 2)], None)
+        ...     copy.start()
+        ...     copy.wait()
+        >>> pl.run_state(swap_in)({"old": jnp.zeros(3), "new": jnp.ones(2)})["old"]
+        Array([0., 1., 1.], dtype=float32)
     """
 
     def __init__(self, src_ref: Any, dst_ref: Any, sem: Any):
@@ -52,12 +63,34 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor
     Raises:
         TypeError: an argument is not a reference.
         ValueError: the references differ in shape or dtype.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(x, o, sem):
+        ...     copy = pltpu.make_async_copy(x, o, sem)
+        ...     copy.start()
+        ...     copy.wait()
+        >>> sems = [pltpu.SemaphoreType.DMA]
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((2,), "int32"), scratch_shapes=sems)(jnp.array([3, 5]))
+        Array([3, 5], dtype=int32)
     """
     return AsyncCopyDescriptor(src_ref, dst_ref, sem)
 
 
 def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False) -> AsyncCopyDescriptor:
-    """As `make_async_copy`, and start it."""
+    """As `make_async_copy`, and start it.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def accumulate(refs):
+        ...     pltpu.async_copy(refs["x"], refs["sum"], None, add=True).wait()
+        >>> pl.run_state(accumulate)({"sum": jnp.ones(2), "x": jnp.array([3.0, 5.0])})["sum"]
+        Array([4., 6.], dtype=float32)
+    """
     copy = AsyncCopyDescriptor(src_ref, dst_ref, sem)
     copy.start(priority, add=add)
     return copy
@@ -82,14 +115,21 @@ def _remote_copy(name: str) -> Callable[..., AsyncCopyDescriptor]:
     def copy(
         src_ref: Any, dst_ref: Any, send_sem: Any, recv_sem: Any, device_id: Any, device_id_type: Any = None
     ) -> AsyncCopyDescriptor:
-        """A copy to another device, which kernels cannot make here.
-
-        Raises:
-            NotImplementedError: always.
-        """
         raise remote(name)
 
     copy.__name__ = copy.__qualname__ = name
+    copy.__doc__ = f"""A copy to another device, which kernels cannot make here.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.{name}(None, None, None, None, device_id=1)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: {name} reaches other devices from within a kernel, ...
+    """
     return copy
 
 

@@ -54,7 +54,14 @@ class CoreMesh:
 
 
 class TensorCoreMesh(CoreMesh):
-    """The tensor cores of a TPU, along one axis; by default one."""
+    """The tensor cores of a TPU, along one axis; by default one.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> mesh = pltpu.TensorCoreMesh("core", num_cores=2)
+        >>> mesh.shape["core"], mesh.size, mesh.devices
+        (2, 2, array(['TensorCore(id=0)', 'TensorCore(id=1)'], dtype=object))
+    """
 
     core_kind = "TensorCore"
 
@@ -63,7 +70,19 @@ class TensorCoreMesh(CoreMesh):
 
 
 class ScalarSubcoreMesh(CoreMesh):
-    """The scalar subcores of the sparse cores of a TPU, along one axis."""
+    """The scalar subcores of the sparse cores of a TPU, along one axis.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu_sc
+        >>> def count(ref):
+        ...     @pl.core_map(tpu_sc.ScalarSubcoreMesh(axis_name="core", num_cores=2))
+        ...     def _():
+        ...         ref[...] += 1 + gradix.lax.axis_index("core")
+        >>> pl.run_state(count)(jnp.array(0))
+        Array(3, dtype=int32)
+    """
 
     core_kind = "ScalarSubcore"
 
@@ -72,7 +91,14 @@ class ScalarSubcoreMesh(CoreMesh):
 
 
 class VectorSubcoreMesh(CoreMesh):
-    """The vector subcores of the sparse cores of a TPU, along an axis of cores and one of subcores."""
+    """The vector subcores of the sparse cores of a TPU, along an axis of cores and one of subcores.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu_sc
+        >>> mesh = tpu_sc.VectorSubcoreMesh(core_axis_name="core", subcore_axis_name="subcore", num_cores=2)
+        >>> mesh, mesh.size
+        (VectorSubcoreMesh({'core': 2, 'subcore': 16}), 32)
+    """
 
     core_kind = "VectorSubcore"
 
@@ -230,6 +256,19 @@ def run_on_first_core(core_axis_name: Any) -> Callable[[Callable[[], None]], Non
 
     Args:
         core_axis_name: the name of the axis of the mesh, or a tuple of names.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def count(ref):
+        ...     @pl.core_map(pltpu.create_tensorcore_mesh("core", num_cores=2))
+        ...     def _():
+        ...         @pltpu.run_on_first_core("core")
+        ...         def _():
+        ...             ref[...] += 1
+        >>> pl.run_state(count)(jnp.array(0))
+        Array(1, dtype=int32)
     """
     return when(lax.axis_index(core_axis_name) == 0)
 
@@ -239,6 +278,19 @@ def core_barrier(sem: Any, *, core_axis_name: str) -> None:
 
     Raises:
         NotImplementedError: there are other cores, which run after this one has ended.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def twice(ref):
+        ...     @pl.core_map(pltpu.create_tensorcore_mesh("core"), scratch_shapes=[pltpu.SemaphoreType.BARRIER])
+        ...     def _(barrier):
+        ...         ref[...] += 1
+        ...         pltpu.core_barrier(barrier, core_axis_name="core")
+        ...         ref[...] *= 2
+        >>> pl.run_state(twice)(jnp.array(4))
+        Array(10, dtype=int32)
     """
     n = lax.axis_size(core_axis_name)
     if n != 1:

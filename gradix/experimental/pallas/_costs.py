@@ -14,7 +14,13 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 
 @dataclasses.dataclass(frozen=True)
 class CostEstimate:
-    """The operations and bytes that a kernel takes, for schedulers of accelerators."""
+    """The operations and bytes that a kernel takes, for schedulers of accelerators.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.CostEstimate(flops=2 * 64**3, transcendentals=0, bytes_accessed=3 * 4 * 64**2).to_json()
+        b'{"flops": 524288, "transcendentals": 0, "bytes_accessed": 49152, "remote_bytes_transferred": 0}'
+    """
 
     flops: int
     transcendentals: int

@@ -99,6 +99,22 @@ def _listed(specs) -> list:
 def emit_pipeline_with_allocations(
     body: Callable[..., None], *, grid: Any, in_specs: Any = (), out_specs: Any = ()
 ) -> tuple[Callable[..., None], Callable[..., Any]]:
-    """`emit_pipeline`, and a function that makes buffers for it, which are not needed here."""
+    """`emit_pipeline`, and a function that makes buffers for it, which are not needed here.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def body(x, o):
+        ...     o[...] = x[...] * 10
+        >>> def kernel(x, o):
+        ...     pairs = pl.BlockSpec((2,), lambda i: (i,))
+        ...     pipeline, _ = pltpu.emit_pipeline_with_allocations(
+        ...         body, grid=(2,), in_specs=[pairs], out_specs=[pairs]
+        ...     )
+        ...     pipeline(x, o)
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((4,), "int32"))(jnp.arange(4))
+        Array([ 0, 10, 20, 30], dtype=int32)
+    """
     pipeline = emit_pipeline(body, grid=grid, in_specs=in_specs, out_specs=out_specs)
     return pipeline, lambda *refs, **_: ()

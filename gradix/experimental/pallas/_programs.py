@@ -224,7 +224,19 @@ def run_scoped(f: Callable[..., T], *types: Any, collective_axes: Any = (), **kw
 
 
 def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Callable:
-    """`run_scoped` as a decorator, which runs the function at once."""
+    """`run_scoped` as a decorator, which runs the function at once.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def double(refs):
+        ...     @pl.with_scoped(pl.ANY((2,), jnp.float32))
+        ...     def _(scratch):
+        ...         scratch[...] = refs[...] + refs[...]
+        ...         refs[...] = scratch[...]
+        >>> pl.run_state(double)(jnp.array([1.0, 3.0]))
+        Array([2., 6.], dtype=float32)
+    """
 
     def run(f):
         return run_scoped(f, *types, collective_axes=collective_axes, **kw_types)

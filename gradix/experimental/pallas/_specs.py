@@ -36,6 +36,16 @@ class Blocked:
 
     The last block may reach beyond the end of the array. There it reads NaN (of integers the
     smallest number), and what is written there is dropped.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x, o):
+        ...     o[...] = x[...] + pl.program_id(0)
+        >>> pairs = pl.BlockSpec((pl.Blocked(2),), lambda i: (i,))
+        >>> shape = gradix.ShapeDtypeStruct((4,), "int32")
+        >>> pl.pallas_call(kernel, shape, grid=2, in_specs=[pairs], out_specs=pairs)(jnp.arange(4))
+        Array([0, 1, 3, 4], dtype=int32)
     """
 
     block_size: int
@@ -46,6 +56,19 @@ class Element:
     """A dimension of which `block_size` elements are taken from any place; its index counts elements.
 
     `padding` elements are put before and after the array; they read NaN.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def largest(x, o):
+        ...     o[...] = jnp.max(x[...], keepdims=True)
+        >>> windows = pl.BlockSpec((pl.Element(3),), lambda i: (i,))
+        >>> call = pl.pallas_call(
+        ...     largest, gradix.ShapeDtypeStruct((3,), "int32"), grid=3,
+        ...     in_specs=[windows], out_specs=pl.BlockSpec((1,), lambda i: (i,)),
+        ... )
+        >>> call(jnp.array([5, 1, 2, 3, 0]))
+        Array([5, 3, 3], dtype=int32)
     """
 
     block_size: int
@@ -54,21 +77,50 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class BoundedSlice:
-    """A dimension of which a `Slice` of at most `block_size` elements is taken; its index is the slice."""
+    """A dimension of which a `Slice` of at most `block_size` elements is taken; its index is the slice.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x, o):
+        ...     o[...] = x[...] * 10
+        >>> part = pl.BlockSpec((pl.BoundedSlice(2),), lambda i: (pl.ds(2 * i, 2),))
+        >>> shape = gradix.ShapeDtypeStruct((4,), "int32")
+        >>> pl.pallas_call(kernel, shape, grid=2, in_specs=[part], out_specs=part)(jnp.arange(4))
+        Array([ 0, 10, 20, 30], dtype=int32)
+    """
 
     block_size: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Indirect:
-    """A dimension whose blocks are rows that an array of indices picks; only for sparse cores."""
+    """A dimension whose blocks are rows that an array of indices picks; only for sparse cores.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.BlockSpec((pl.Indirect(8), 128), lambda i: (i, 0)).block_shape
+        (Indirect(block_size=8), 128)
+    """
 
     block_size: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Squeezed:
-    """A dimension of which one element is taken, and which the kernel does not see; as None."""
+    """A dimension of which one element is taken, and which the kernel does not see; as None.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def reverse(x, o):
+        ...     o[...] = x[::-1]
+        >>> row = pl.BlockSpec((pl.Squeezed(), 2), lambda i: (i, 0))
+        >>> shape = gradix.ShapeDtypeStruct((2, 2), "int32")
+        >>> pl.pallas_call(reverse, shape, grid=2, in_specs=[row], out_specs=row)(jnp.array([[1, 2], [3, 4]]))
+        Array([[2, 1],
+               [4, 3]], dtype=int32)
+    """
 
 
 squeezed = Squeezed()
@@ -76,7 +128,13 @@ BlockDim = Element | Squeezed | Blocked | BoundedSlice | Indirect
 
 
 class RevisitMode(enum.Enum):
-    """Whether the transfer of a block is left out if it follows itself; it has no effect here."""
+    """Whether the transfer of a block is left out if it follows itself; it has no effect here.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.BlockSpec((8,), pipeline_mode=pl.Buffered(2, revisit=pl.RevisitMode.IMMEDIATE)).pipeline_mode.revisit
+        <RevisitMode.IMMEDIATE: 'immediate'>
+    """
 
     ANY = "any"
     IMMEDIATE = "immediate"
@@ -84,7 +142,13 @@ class RevisitMode(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Buffered:
-    """How many buffers a pipeline keeps of an array's blocks; it has no effect here."""
+    """How many buffers a pipeline keeps of an array's blocks; it has no effect here.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.BlockSpec((8, 128), lambda i: (i, 0), pipeline_mode=pl.Buffered(3)).pipeline_mode
+        Buffered(buffer_count=3, use_lookahead=False, revisit=None)
+    """
 
     buffer_count: int
     use_lookahead: bool = False
@@ -96,7 +160,15 @@ class Buffered:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryRef:
-    """A place for an array of a type in a memory space, such as scratch memory of a kernel."""
+    """A place for an array of a type in a memory space, such as scratch memory of a kernel.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> place = pl.ANY((8, 128), jnp.float32)
+        >>> type(place).__name__, place.shape, place.dtype
+        ('MemoryRef', (8, 128), dtype('float32'))
+    """
 
     inner_aval: Any
     memory_space: Any
@@ -129,7 +201,18 @@ class Space(enum.Enum):
 
 
 class MemorySpace(Space):
-    """A kind of memory. All are one here; calling one gives a place in it, `ANY((8,), "float32")`."""
+    """A kind of memory. All are one here; calling one gives a place in it, `ANY((8,), "float32")`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x, o, scratch):
+        ...     scratch[...] = x[...]
+        ...     o[...] = scratch[...] + 1
+        >>> room = [pl.MemorySpace.ANY((2,), jnp.int32)]
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((2,), "int32"), scratch_shapes=room)(jnp.array([3, 5]))
+        Array([4, 6], dtype=int32)
+    """
 
     ANY = "any"
     DEFAULT = "default"

@@ -107,7 +107,15 @@ def enable_poison_buffers(new_val: bool = True) -> Any:
 
 
 def pallas_export_experimental(dynamic_shapes: bool) -> Any:
-    """A context that is accepted: kernels can be exported as other functions."""
+    """A context that is accepted: kernels can be exported as other functions.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> with pl.pallas_export_experimental(dynamic_shapes=True):
+        ...     "stablehlo.sine" in str(pl.lower_as_mlir(jnp.sin, 1.0))
+        True
+    """
     return config.override("jax_pallas_verbose_errors", config.state.jax_pallas_verbose_errors)
 
 
@@ -167,7 +175,18 @@ def empty_like(x: Any) -> Any:
 
 
 def empty_ref_like(x: Any) -> Any:
-    """A reference to such an array, of the shape and dtype of another, or a pytree of these."""
+    """A reference to such an array, of the shape and dtype of another, or a pytree of these.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def reverse(ref):
+        ...     room = pl.empty_ref_like(ref)
+        ...     room[...] = ref[::-1]
+        ...     ref[...] = room[...]
+        >>> pl.run_state(reverse)(jnp.arange(3))
+        Array([2, 1, 0], dtype=int32)
+    """
     return tree_map(
         lambda a: new_kernel_ref(first_value(as_memory(a)), as_memory(a).memory_space),
         x,
@@ -221,6 +240,14 @@ def select_ref(idx: Any, *refs: Any) -> Any:
 
     Raises:
         ValueError: there are no references, or their types differ.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def count(refs):
+        ...     pl.select_ref(refs["n"][...] % 2, refs["even"], refs["odd"])[...] += 1
+        >>> pl.run_state(count)({"n": jnp.array(7), "even": jnp.array(0), "odd": jnp.array(0)})
+        {'even': Array(0, dtype=int32), 'n': Array(7, dtype=int32), 'odd': Array(1, dtype=int32)}
     """
     if not refs or any((r.shape, r.dtype) != (refs[0].shape, refs[0].dtype) for r in refs):
         raise ValueError(f"select_ref takes references of one shape and dtype, got {[str(r.aval) for r in refs]}.")
@@ -289,6 +316,18 @@ def semaphore_signal(
 
     Raises:
         NotImplementedError: the semaphore is of another device.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def count(refs):
+        ...     def signal(sem):
+        ...         pl.semaphore_signal(sem, 2)
+        ...         pl.semaphore_signal(sem)
+        ...         refs[...] = pl.semaphore_read(sem)
+        ...     pl.run_scoped(signal, pltpu.SemaphoreType.REGULAR)
+        >>> pl.run_state(count)(0)
+        Array(3, dtype=int32)
     """
     if device_id is not None:
         raise remote("semaphore_signal with a device_id")
@@ -299,13 +338,38 @@ def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) 
     """Wait until a semaphore has counted to `value`, and take that off.
 
     Nothing runs at the same time here, so what is waited for has happened.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def count(refs):
+        ...     def wait(sem):
+        ...         pl.semaphore_signal(sem, 5)
+        ...         pl.semaphore_wait(sem, 3)
+        ...         refs[...] = pl.semaphore_read(sem)
+        ...     pl.run_scoped(wait, pltpu.SemaphoreType.REGULAR)
+        >>> pl.run_state(count)(0)
+        Array(2, dtype=int32)
     """
     if decrement:
         sem_or_view.write(sem_or_view.read() - jnp.asarray(value, np.int32))
 
 
 def semaphore_read(sem_or_view: Any) -> Any:
-    """The count of a semaphore, an int32."""
+    """The count of a semaphore, an int32.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def counts(refs):
+        ...     def read(sem):
+        ...         pl.semaphore_signal(sem.at[1], 4)
+        ...         refs[...] = pl.semaphore_read(sem)
+        ...     pl.run_scoped(read, pltpu.SemaphoreType.REGULAR((2,)))
+        >>> pl.run_state(counts)(jnp.zeros(2, "int32"))
+        Array([0, 4], dtype=int32)
+    """
     return sem_or_view.read()
 
 

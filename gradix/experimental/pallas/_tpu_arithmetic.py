@@ -150,6 +150,16 @@ def sample_block(
 
     Raises:
         ValueError: a block is not made of whole tiles.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix import random
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def rows(block, index):
+        ...     place = {"block_index": (index, 0)}
+        ...     return pltpu.sample_block(random.uniform, random.key(0), (block, 2), (1, 2), (4, 2), **place)
+        >>> jnp.array_equal(jnp.concatenate([rows(2, 0), rows(2, 1)]), rows(4, 0))
+        Array(True, dtype=bool)
     """
     if any(b % t for b, t in zip(block_size, tile_size)):
         raise ValueError(f"a block of shape {block_size} is not made of whole tiles of {tile_size}.")

@@ -70,12 +70,23 @@ def prng_random_bits(shape: Any) -> Any:
 
     Raises:
         ValueError: no kernel is running.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(o):
+        ...     pltpu.prng_seed(0)
+        ...     o[...] = pltpu.prng_random_bits((2,))
+        >>> first, again = [pl.pallas_call(kernel, gradix.ShapeDtypeStruct((2,), "int32"))() for _ in range(2)]
+        >>> first.dtype, bool((first == again).all()), bool(first[0] != first[1])
+        (dtype('int32'), True, True)
     """
     bits = random.bits(_next_key("pltpu.prng_random_bits"), tuple(shape), np.uint32)
     return lax.bitcast_convert_type(bits, np.int32)
 
 
-def _stateful(name: str, sampler: Callable[..., Any]) -> Callable[..., Any]:
+def _stateful(name: str, sampler: Callable[..., Any], arguments: str, shown: str) -> Callable[..., Any]:
     def sample(*args: Any, **kwargs: Any) -> Any:
         return sampler(_next_key(f"pltpu.stateful_{name}"), *args, **kwargs)
 
@@ -87,11 +98,22 @@ def _stateful(name: str, sampler: Callable[..., Any]) -> Callable[..., Any]:
 
     Raises:
         ValueError: no kernel is running.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(o):
+        ...     pltpu.prng_seed(0)
+        ...     o[...] = pltpu.stateful_{name}({arguments}).astype("float32")
+        >>> x = pl.pallas_call(kernel, gradix.ShapeDtypeStruct((8,), "float32"))()
+        >>> {shown}
+        True
     """
     return sample
 
 
-stateful_bits = _stateful("bits", random.bits)
-stateful_uniform = _stateful("uniform", random.uniform)
-stateful_normal = _stateful("normal", random.normal)
-stateful_bernoulli = _stateful("bernoulli", random.bernoulli)
+stateful_bits = _stateful("bits", random.bits, "(8,)", "bool(x.max() > 2**16)")
+stateful_uniform = _stateful("uniform", random.uniform, "(8,), minval=2.0, maxval=3.0", "bool((x // 1 == 2).all())")
+stateful_normal = _stateful("normal", random.normal, "(8,)", "bool((x < 0).any() and (x > 0).any())")
+stateful_bernoulli = _stateful("bernoulli", random.bernoulli, "0.5, (8,)", "set(x.tolist()) == {0.0, 1.0}")

@@ -15,7 +15,15 @@ from gradix.experimental.pallas._specs import GridSpec, MemoryRef, Space, memory
 
 
 class MemorySpace(Space):
-    """A kind of memory of a TPU; calling one gives a place in it, such as `VMEM((8, 128), jnp.float32)`."""
+    """A kind of memory of a TPU; calling one gives a place in it, such as `VMEM((8, 128), jnp.float32)`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> place = pltpu.MemorySpace.VMEM((8, 128), jnp.float32)
+        >>> place.shape, str(place.memory_space)
+        ((8, 128), 'vmem')
+    """
 
     VMEM = "vmem"
     VMEM_SHARED = "vmem_shared"
@@ -31,7 +39,13 @@ class MemorySpace(Space):
 
 
 class SemaphoreType(enum.Enum):
-    """A kind of semaphore; a kind is a scratch shape for one, and `DMA((2,))` is one for two."""
+    """A kind of semaphore; a kind is a scratch shape for one, and `DMA((2,))` is one for two.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.SemaphoreType.DMA((2,)).shape, pltpu.SemaphoreType.DMA.as_memory().shape
+        ((2,), ())
+    """
 
     REGULAR = "regular"
     DMA = "dma"
@@ -46,7 +60,13 @@ class SemaphoreType(enum.Enum):
 
 
 class GridDimensionSemantics(enum.Enum):
-    """Whether programs along an axis of the grid may run at the same time; found out here."""
+    """Whether programs along an axis of the grid may run at the same time; found out here.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.CompilerParams(dimension_semantics=("parallel", pltpu.ARBITRARY)).dimension_semantics
+        ('parallel', <GridDimensionSemantics.ARBITRARY: 'arbitrary'>)
+    """
 
     PARALLEL = "parallel"
     CORE_PARALLEL = "core_parallel"
@@ -61,7 +81,13 @@ ARBITRARY = GridDimensionSemantics.ARBITRARY
 
 
 class SideEffectType(enum.Enum):
-    """Whether a call may be left out or moved."""
+    """Whether a call may be left out or moved.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.CompilerParams(has_side_effects=pltpu.SideEffectType.PURE).has_side_effects
+        <SideEffectType.PURE: 'pure'>
+    """
 
     PURE = "pure"
     DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"
@@ -69,7 +95,13 @@ class SideEffectType(enum.Enum):
 
 
 class CoreType(enum.Enum):
-    """A kind of core of a TPU."""
+    """A kind of core of a TPU.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.CoreType("tc")
+        <CoreType.TC: 'tc'>
+    """
 
     TC = "tc"
     SC_SCALAR_SUBCORE = "sc_scalar_subcore"
@@ -77,19 +109,40 @@ class CoreType(enum.Enum):
 
 
 class DeviceIdType(enum.Enum):
-    """How a device is named: by its place in a mesh, or by its number."""
+    """How a device is named: by its place in a mesh, or by its number.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> list(pl.DeviceIdType)
+        [<DeviceIdType.MESH: 'mesh'>, <DeviceIdType.LOGICAL: 'logical'>]
+    """
 
     MESH = "mesh"
     LOGICAL = "logical"
 
 
 class LoweringException(Exception):
-    """An error of the lowering of a kernel to a TPU."""
+    """An error of the lowering of a kernel to a TPU.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> raise pltpu.LoweringException("blocks of 3 rows do not fit the tiles of 8")
+        Traceback (most recent call last):
+            ...
+        gradix.experimental.pallas._tpu_types.LoweringException: blocks of 3 rows do not fit the tiles of 8
+    """
 
 
 @dataclasses.dataclass(frozen=True)
 class CompilerParams:
-    """Parameters of the compiler of kernels for TPUs. They are accepted, and have no effect here."""
+    """Parameters of the compiler of kernels for TPUs. They are accepted, and have no effect here.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> params = pltpu.CompilerParams(vmem_limit_bytes=2**20)
+        >>> params.replace(collective_id=1).vmem_limit_bytes
+        1048576
+    """
 
     dimension_semantics: Sequence[Any] | None = None
     allow_input_fusion: Sequence[bool] | None = None
@@ -240,12 +293,25 @@ def get_tpu_info() -> Any:
 
     Raises:
         ValueError: there is none.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> pltpu.get_tpu_info()
+        Traceback (most recent call last):
+            ...
+        ValueError: get_tpu_info: the default device is no TPU. Choose block sizes without it, such as 128 or 512.
     """
     raise ValueError("get_tpu_info: the default device is no TPU. Choose block sizes without it, such as 128 or 512.")
 
 
 class Tiling(enum.Enum):
-    """How arrays are tiled in the memory of a TPU; it has no effect here."""
+    """How arrays are tiled in the memory of a TPU; it has no effect here.
+
+    Example:
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> [tiling.value for tiling in pltpu.Tiling]
+        ['compact', 'sparse_core']
+    """
 
     COMPACT = "compact"
     SPARSE_CORE = "sparse_core"

@@ -23,7 +23,18 @@ from gradix.experimental.pallas._tools import dot as dot
 
 @_dataclasses.dataclass(frozen=True)
 class CompilerParams:
-    """Parameters of Triton's compiler. They are accepted, and have no effect here."""
+    """Parameters of Triton's compiler. They are accepted, and have no effect here.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import triton
+        >>> def double(x, o):
+        ...     o[...] = x[...] * 2
+        >>> shape = gradix.ShapeDtypeStruct((2,), "int32")
+        >>> pl.pallas_call(double, shape, compiler_params=triton.CompilerParams(num_warps=4))(jnp.array([3, 5]))
+        Array([ 6, 10], dtype=int32)
+    """
 
     num_warps: int | None = None
     num_stages: int | None = None
@@ -96,6 +107,16 @@ def elementwise_inline_asm(asm: _Any, *, args: _Any, constraints: _Any, pack: _A
 
     Raises:
         NotImplementedError: always.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas import triton
+        >>> x = jnp.ones(4)
+        >>> asm = "ex2.approx.f32 $0, $1;"
+        >>> triton.elementwise_inline_asm(asm, args=[x], constraints="=f,f", pack=1, result_shape_dtypes=x)
+        Traceback (most recent call last):
+            ...
+        NotImplementedError: elementwise_inline_asm is assembly of a GPU, ...
     """
     raise NotImplementedError(
         "elementwise_inline_asm is assembly of a GPU, which cannot run here. Write the function with gradix.numpy."

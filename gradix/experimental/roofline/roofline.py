@@ -78,6 +78,11 @@ class RooflineResult:
     - `hbm_bytes`: the bytes that matrix products read and write; `unfused_hbm_bytes`: those of all
       operations, if each reads its operands and writes its results.
     - `peak_hbm_bytes`: the most bytes of values that are needed at one time.
+
+    Example:
+        >>> from gradix.experimental.roofline import RooflineResult
+        >>> RooflineResult(flops=10, peak_hbm_bytes=64) + RooflineResult(flops=5, peak_hbm_bytes=16)
+        RooflineResult(flops=15, ..., peak_hbm_bytes=64, ...)
     """
 
     flops: int = 0
@@ -111,6 +116,19 @@ class RooflineRuleContext:
 
     `avals_in` and `avals_out` are the types of operands and results, `mesh` the mesh around it or
     None; a pinned operand of a matrix product is in fast memory already.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.experimental import roofline
+        >>> halve_p = Primitive("halve")
+        >>> _ = halve_p.def_abstract_eval(lambda x: x)
+        >>> @roofline.register_roofline(halve_p)
+        ... def cost(context: roofline.RooflineRuleContext, x):
+        ...     print(context.primitive, context.avals_in[0], context.mesh)
+        ...     return roofline.RooflineResult(unfused_flops=x.size)
+        >>> _ = roofline.roofline(halve_p.bind)(jnp.ones(3))
+        halve float32[3] None
     """
 
     name_stack: str
@@ -136,6 +154,19 @@ def register_roofline(prim: Any) -> Callable[[Rule], Rule]:
     Returns:
         A decorator for a function from a `RooflineRuleContext`, a `RooflineShape` for each operand,
         and the parameters of the primitive by name, to a `RooflineResult`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.experimental import roofline
+        >>> cube_p = Primitive("cube")
+        >>> _ = cube_p.def_abstract_eval(lambda x: x)
+        >>> @roofline.register_roofline(cube_p)
+        ... def cost(context, x):
+        ...     return roofline.RooflineResult(unfused_flops=2 * x.size)
+        >>> _, found = roofline.roofline(cube_p.bind)(jnp.ones(3))
+        >>> found.unfused_flops
+        6
     """
 
     def register(rule: Rule) -> Rule:
@@ -152,7 +183,19 @@ def _rule_of(prim: Primitive) -> Rule | None:
 
 
 def register_standard_roofline(prim: Any) -> None:
-    """State that a primitive costs nothing, as operations that only rearrange do."""
+    """State that a primitive costs nothing, as operations that only rearrange do.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.extend.core import Primitive
+        >>> from gradix.experimental import roofline
+        >>> move_p = Primitive("move")
+        >>> _ = move_p.def_abstract_eval(lambda x: x)
+        >>> roofline.register_standard_roofline(move_p)
+        >>> _, found = roofline.roofline(move_p.bind)(jnp.ones(3))
+        >>> found.unfused_flops
+        0
+    """
     _rules[prim] = lambda context, *args, **params: RooflineResult.zeros()
 
 
@@ -274,6 +317,15 @@ def roofline_and_grad(
     Returns:
         A function of the arguments of `f`, which returns the types of the results, the cost of `f`,
         and that of the backward pass with arguments in bfloat16.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental.roofline import roofline_and_grad
+        >>> from gradix.sharding import AbstractMesh, PartitionSpec as P
+        >>> costs = roofline_and_grad(lambda x, w: x @ w, AbstractMesh((4,), ("i",)), (P("i"), P()), P("i"))
+        >>> out, forward, backward = costs(jnp.ones((8, 2)), jnp.ones((2, 3)))
+        >>> out.shape, forward.flops, backward.flops
+        ((8, 3), 24, 48)
     """
 
     def costs_of(*args: Any) -> tuple[Any, RooflineResult, RooflineResult]:
@@ -302,7 +354,15 @@ def roofline_and_grad(
 
 
 class Counter:
-    """Adds up the costs of programs of one function."""
+    """Adds up the costs of programs of one function.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental.roofline.roofline import Counter
+        >>> program = gradix.make_jaxpr(lambda x: x @ x)(jnp.ones((2, 2))).jaxpr
+        >>> Counter("product", None, False, False).cost(program).flops
+        16
+    """
 
     def __init__(self, name: str, mesh: Any, pin_lhs: bool, pin_rhs: bool):
         self.name, self.mesh, self.pin_lhs, self.pin_rhs = name, mesh, pin_lhs, pin_rhs
@@ -339,7 +399,14 @@ class Counter:
 
 
 def peak_bytes(jaxpr: Jaxpr) -> int:
-    """The most bytes of values that are needed at one time, before or after an equation."""
+    """The most bytes of values that are needed at one time, before or after an equation.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental.roofline.roofline import peak_bytes
+        >>> peak_bytes(gradix.make_jaxpr(lambda x: jnp.sin(x) + 1)(jnp.ones(8)).jaxpr)
+        32
+    """
     last: dict = {}
     for i, eqn in enumerate(jaxpr.eqns):
         last.update({v: i for v in eqn.invars if type(v) is not Literal})

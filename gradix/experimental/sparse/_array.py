@@ -20,6 +20,12 @@ class JAXSparse:
         data: the specified elements.
         shape: the shape of the whole array.
         nse: the number of specified elements.
+
+    Example:
+        >>> from gradix.experimental import sparse
+        >>> x = sparse.eye(3)
+        >>> isinstance(x, sparse.JAXSparse), x.shape, x.nse
+        (True, (3, 3), 3)
     """
 
     data: Any

@@ -23,7 +23,15 @@ _parts = _lazy_module("gradix.experimental.sparse._parts")
 
 
 class COOInfo(NamedTuple):
-    """The shape of a COO matrix, and whether its rows or columns are sorted."""
+    """The shape of a COO matrix, and whether its rows or columns are sorted.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> x = sparse.COO.fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
+        >>> x._info
+        COOInfo(shape=(2, 2), rows_sorted=True, cols_sorted=False)
+    """
 
     shape: tuple[int, ...]
     rows_sorted: bool = False

@@ -118,7 +118,16 @@ def sparsified(function: Callable, *args: Any, **kwargs: Any) -> Callable:
 
 
 def evaluate(closed: ClosedJaxpr, args: Any) -> list:
-    """The results of a program, some of whose arguments are sparse."""
+    """The results of a program, some of whose arguments are sparse.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> from gradix.experimental.sparse import transform
+        >>> program = gradix.make_jaxpr(lambda x: x.sum())(jnp.eye(3))
+        >>> transform.evaluate(program, [sparse.eye(3)])
+        [Array(3., dtype=float32)]
+    """
     return fold(closed.jaxpr, closed.consts, args, _apply)
 
 

@@ -12,19 +12,57 @@ _parts = _lazy_module("gradix.experimental.sparse._parts")
 
 
 class SparseEfficiencyError(ValueError):
-    """A layout was requested that would store many zeros."""
+    """A layout was requested that would store many zeros.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> x = sparse.BCOO.fromdense(jnp.array([[1.0, 1.0], [0.0, 1.0]]))
+        >>> try:
+        ...     sparse.bcoo_update_layout(x, n_batch=1)
+        ... except sparse.SparseEfficiencyError as e:
+        ...     print(type(e).__name__)
+        SparseEfficiencyError
+    """
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """A requested layout stores many zeros."""
+    """A requested layout stores many zeros.
+
+    Example:
+        >>> import warnings
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import sparse
+        >>> x = sparse.BCOO.fromdense(jnp.array([[1.0, 1.0], [0.0, 1.0]]))
+        >>> with warnings.catch_warnings(record=True) as found:
+        ...     warnings.simplefilter("always")
+        ...     y = sparse.bcoo_update_layout(x, n_batch=1, on_inefficient="warn")
+        >>> [w.category.__name__ for w in found]
+        ['SparseEfficiencyWarning']
+    """
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """A product of sparse arrays cannot be computed by cuSPARSE."""
+    """A product of sparse arrays cannot be computed by cuSPARSE.
+
+    Example:
+        >>> import warnings
+        >>> from gradix.experimental import sparse
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", sparse.CuSparseEfficiencyWarning)
+        ...     print(sparse.eye(2).sum())
+        2.0
+    """
 
 
 class SparseInfo(NamedTuple):
-    """The shape of a sparse array, and whether its indices are sorted and unique."""
+    """The shape of a sparse array, and whether its indices are sorted and unique.
+
+    Example:
+        >>> from gradix.experimental.sparse.util import SparseInfo
+        >>> SparseInfo((2, 3), indices_sorted=True)
+        SparseInfo(shape=(2, 3), indices_sorted=True, unique_indices=False)
+    """
 
     shape: tuple[int, ...]
     indices_sorted: bool = False

@@ -28,6 +28,13 @@ class OptimizeResults(NamedTuple):
         nfev: the number of evaluations of the function.
         njev: the number of evaluations of its gradient.
         nit: the number of steps.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.scipy.optimize import minimize
+        >>> found = minimize(lambda x: ((x - 3.0) ** 2).sum(), jnp.zeros(1), method="BFGS")
+        >>> found.x.round(3), bool(found.success), int(found.status)
+        (Array([3.], dtype=float32), True, 0)
     """
 
     x: Array

@@ -12,7 +12,15 @@ from gradix.experimental.pallas.ops import _attention
 
 @dataclasses.dataclass(frozen=True)
 class BlockSizes:
-    """The numbers of queries and keys in a block; those for the backward pass have no effect here."""
+    """The numbers of queries and keys in a block; those for the backward pass have no effect here.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas.ops.gpu.attention import BlockSizes, mha
+        >>> x = jnp.arange(4.0).reshape(1, 4, 1, 1)
+        >>> mha(x, x, x, None, block_sizes=BlockSizes(block_q=2, block_k=2)).ravel().round(2)
+        Array([1.5 , 2.49, 2.84, 2.95], dtype=float32)
+    """
 
     block_q: int
     block_k: int
@@ -85,7 +93,15 @@ def _segments(ids: Any) -> dict[str, Any]:
 
 
 def mha_reference(q: Any, k: Any, v: Any, segment_ids: Any, sm_scale: float = 1.0, causal: bool = False) -> Any:
-    """The same as a plain function, which holds all scores."""
+    """The same as a plain function, which holds all scores.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas.ops.gpu.attention import mha, mha_reference
+        >>> q, k, v = jnp.arange(3 * 8.0).reshape(3, 1, 4, 2, 1) / 24
+        >>> bool(jnp.allclose(mha(q, k, v, None, causal=True), mha_reference(q, k, v, None, causal=True), atol=1e-6))
+        True
+    """
     q, k, v = [jnp.swapaxes(jnp.asarray(x), 1, 2) for x in (q, k, v)]
     out = _attention.reference(q, k, v, _segments(segment_ids), scale=sm_scale, causal=causal)
     return jnp.swapaxes(out, 1, 2)

@@ -50,7 +50,14 @@ def layer_norm(
 
 
 def layer_norm_reference(x: Any, weight: Any, bias: Any, *, eps: float = 1e-5) -> Any:
-    """The same as a plain function."""
+    """The same as a plain function.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas.ops.gpu.layer_norm import layer_norm_reference
+        >>> layer_norm_reference(jnp.array([[1.0, 3.0]]), jnp.ones(2), jnp.zeros(2), eps=0.0)
+        Array([[-1.,  1.]], dtype=float32)
+    """
     return _normalised(x, weight, bias, eps).astype(x.dtype)
 
 

@@ -49,7 +49,14 @@ def rms_norm(
 
 
 def rms_norm_reference(x: Any, weight: Any, bias: Any, *, eps: float = 1e-5) -> Any:
-    """The same as a plain function."""
+    """The same as a plain function.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas.ops.gpu.rms_norm import rms_norm_reference
+        >>> rms_norm_reference(jnp.array([[1.0, 7.0]]), jnp.ones(2), jnp.zeros(2), eps=0.0)
+        Array([[0.2, 1.4]], dtype=float32)
+    """
     return _normalised(x, weight, bias, eps).astype(x.dtype)
 
 

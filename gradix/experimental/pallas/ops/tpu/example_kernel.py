@@ -10,7 +10,15 @@ from gradix.experimental.pallas._call import pallas_call
 
 
 def double_kernel(x_ref: Any, y_ref: Any) -> None:
-    """Write twice the array."""
+    """Write twice the array.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas.ops.tpu.example_kernel import double_kernel
+        >>> pl.pallas_call(double_kernel, gradix.ShapeDtypeStruct((3,), "int32"))(jnp.arange(3))
+        Array([0, 2, 4], dtype=int32)
+    """
     y_ref[...] = x_ref[...] * 2
 
 

@@ -13,7 +13,16 @@ DEFAULT_MASK_VALUE = _attention.MASKED
 
 
 class SegmentIds(NamedTuple):
-    """The numbers of segments of queries and keys, (batch, length); different ones do not look at each other."""
+    """The numbers of segments of queries and keys, (batch, length); different ones do not look at each other.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas.ops.tpu.flash_attention import SegmentIds, flash_attention
+        >>> of = jnp.array([[0, 0, 1, 1]])
+        >>> q, v = jnp.ones((1, 1, 4, 8)), jnp.arange(4.0)[:, None] * jnp.ones((1, 1, 4, 8))
+        >>> flash_attention(q, q, v, segment_ids=SegmentIds(of, of))[0, 0, :, 0]
+        Array([0.5, 0.5, 2.5, 2.5], dtype=float32)
+    """
 
     q: Any
     kv: Any
@@ -21,7 +30,16 @@ class SegmentIds(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class BlockSizes:
-    """The numbers of queries and keys in a block; the other fields have no effect here."""
+    """The numbers of queries and keys in a block; the other fields have no effect here.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas.ops.tpu.flash_attention import BlockSizes, flash_attention
+        >>> x = jnp.arange(4.0).reshape(1, 1, 4, 1)
+        >>> sizes = BlockSizes(block_q=2, block_k_major=2, block_k=2, block_b=1)
+        >>> flash_attention(x, x, x, block_sizes=sizes).ravel().round(2)
+        Array([1.5 , 2.49, 2.84, 2.95], dtype=float32)
+    """
 
     block_q: int
     block_k_major: int
@@ -100,7 +118,15 @@ def mha_reference(
     mask_value: float = DEFAULT_MASK_VALUE,
     sm_scale: float = 1.0,
 ) -> Any:
-    """The same as a plain function, which holds all scores."""
+    """The same as a plain function, which holds all scores.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.pallas.ops.tpu.flash_attention import mha_reference
+        >>> q, v = jnp.ones((1, 1, 3, 2)), jnp.arange(3.0)[:, None] * jnp.ones((1, 1, 3, 2))
+        >>> mha_reference(q, q, v, None, causal=True)[0, 0, :, 0]
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
     q, k, v = map(jnp.asarray, (q, k, v))
     return _attention.reference(q, k, v, _extras(ab, segment_ids), scale=sm_scale, causal=causal)
 

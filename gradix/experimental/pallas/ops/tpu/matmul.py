@@ -15,7 +15,22 @@ from gradix.experimental.pallas._specs import ANY, BlockSpec
 
 
 def matmul_kernel(x_tile_ref: Any, y_tile_ref: Any, o_tile_ref: Any, acc_ref: Any) -> None:
-    """One program: the product of two blocks is added up over the last axis of the grid."""
+    """One program: the product of two blocks is added up over the last axis of the grid.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas.ops.tpu.matmul import matmul_kernel
+        >>> ones = jnp.ones((2, 2))
+        >>> call = pl.pallas_call(
+        ...     matmul_kernel, gradix.ShapeDtypeStruct((2, 2), "float32"), grid=(1, 1, 2),
+        ...     in_specs=[pl.BlockSpec((2, 1), lambda i, j, k: (i, k)), pl.BlockSpec((1, 2), lambda i, j, k: (k, j))],
+        ...     out_specs=pl.BlockSpec((2, 2), lambda i, j, k: (i, j)), scratch_shapes=[pl.ANY((2, 2), "float32")],
+        ... )
+        >>> call(jnp.array([[1.0, 2.0], [3.0, 4.0]]), ones)
+        Array([[3., 3.],
+               [7., 7.]], dtype=float32)
+    """
 
     @when(program_id(2) == 0)
     def _():
