@@ -6,6 +6,7 @@ import inspect
 import json
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ OWN = {
     "__init_subclass__",
     "__dir__",
 }
-MOST_OPEN = 900  # parameters of public functions that take any object, such as refs of kernels
+MOST_OPEN = 750  # parameters of public functions that take any object, such as refs of kernels
 PROGRAM = """
 import gradix
 import gradix.numpy as jnp
@@ -56,6 +57,7 @@ text: str = step.astype(jnp.float32)
 # Each line is a mistake that a checker has to find before the program runs.
 WRONG = """
 import functools
+from collections.abc import Callable
 import gradix
 import gradix.numpy as jnp
 from gradix import Array, lax, nn, random
@@ -76,6 +78,22 @@ class Model:
     def __call__(self, x: Array) -> Array:
         return x
 
+@gradix.custom_vjp
+def straight(x: Array, scale: float) -> Array:
+    return x.round() * scale
+
+@functools.partial(gradix.custom_jvp, nondiff_argnums=(1,))
+def soft(x: Array, scale: float) -> Array:
+    return x * scale
+
+@gradix.custom_gradient
+def double(x: Array) -> tuple[Array, Callable[[Array], tuple[Array]]]:
+    return x * 2, lambda ct: (ct * 2,)
+
+@gradix.custom_batching.custom_vmap
+def rows(x: Array) -> Array:
+    return x
+
 w, x, key, model = jnp.zeros(2), jnp.ones((3, 2)), random.key(0), Model()
 step(w, "oops")                                  # wrong
 step(w)                                          # wrong
@@ -92,6 +110,14 @@ gradix.vmap(gradix.grad(loss))(w, "oops")        # wrong
 gradix.checkpoint(loss)(w, "oops")               # wrong
 gradix.hessian(loss)(w, "oops")                  # wrong
 model("oops")                                    # wrong
+straight(x, "oops")                              # wrong
+straight(x)                                      # wrong
+straight(x, 2.0).no_such_member                  # wrong
+gradix.custom_jvp(loss)(w, "oops")               # wrong
+soft(x, "oops")                                  # wrong too where `partial` is understood
+gradix.jit(straight)(x, "oops")                  # wrong
+double("oops")                                   # wrong
+rows("oops")                                     # wrong
 jnp.sum("abc")                                   # wrong
 jnp.sum([1, 2])                                  # wrong
 jnp.sum(x, axis="rows")                          # wrong
@@ -241,6 +267,14 @@ def test_programs_of_users_are_checked(tmp_path):
     assert lines[0].startswith("program.py:") and 'expression has type "Array", variable has type "str"' in lines[0]
     found = {int(line.split(":")[1]) for line in told if line.startswith("wrong.py:")}
     assert _mistakes() <= found <= _mistakes("# wrong"), done.stdout
+
+
+@pytest.mark.parametrize("kind", [gradix.custom_jvp, gradix.custom_vjp])
+def test_custom_derivatives_are_types_of_functions(kind):
+    """Of parameters and result, or of the result alone, as programs for JAX write it."""
+    assert typing.get_args(kind[[float, int], gradix.Array]) == ((float, int), gradix.Array)
+    assert typing.get_args(kind[gradix.Array]) == (..., gradix.Array)
+    assert typing.get_origin(kind[gradix.Array]) is kind
 
 
 def _mistakes(mark: str = "# wrong\n") -> set[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Token:
 register_pytree_node(Token, lambda token: ((token.message,), None), lambda _, children: Token(*children))
 
 
-def create_token(_: Any = None) -> Token:
+def create_token(_: object = None) -> Token:
     """A token that waits for nothing.
 
     Example:
@@ -71,7 +72,7 @@ def after_all(*operands: Any) -> Token:
     return Token(messages or None)
 
 
-def psend(x: Any, axis_name: Any, perm: Any) -> Token:
+def psend(x: Any, axis_name: Hashable, perm: Sequence[Sequence[int]]) -> Token:
     """Send arrays along a named axis; `precv` with the token receives them.
 
     Args:
@@ -93,7 +94,7 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Token:
     return Token([_Sent(ppermute(x, axis_name, perm), _route(axis_name, perm))])
 
 
-def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
+def precv(token: Any, out_shape: Any, axis_name: Hashable, perm: Sequence[Sequence[int]]) -> Array:
     """Receive what `psend` sent along a named axis; members without a source get zeros.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -163,7 +163,7 @@ def _over(ct, weight: float, lengths):
 fft_p = Fft("fft")
 
 
-def fft(x: ArrayLike, fft_type: Any, fft_lengths: Sequence[int]) -> Array:
+def fft(x: ArrayLike, fft_type: str | FftType, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform over the last axes.
 
     Args:

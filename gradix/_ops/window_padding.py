@@ -30,7 +30,7 @@ class PaddingType(enum.Enum):
 
 
 def padtype_to_pads(
-    in_shape: Sequence[Any], window_shape: Sequence[Any], window_strides: Sequence[int], padding: Any
+    in_shape: Sequence[Any], window_shape: Sequence[Any], window_strides: Sequence[int], padding: str | PaddingType
 ) -> list[tuple[int, int]]:
     """The (low, high) padding of each axis, from the name of a padding.
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gradix import numpy as jnp
+
+if TYPE_CHECKING:
+    from gradix._core.operators import Array
 
 Schedule = Callable[[Any], Any]
 
@@ -21,7 +24,7 @@ def constant(step_size: float | Callable[[Any], Any]) -> Schedule:
 
 
 def exponential_decay(
-    step_size: float | Callable[[Any], Any], decay_steps: Any, decay_rate: Any
+    step_size: float | Array, decay_steps: float | Array, decay_rate: float | Array
 ) -> Callable[[Any], Any]:
     """The schedule `step_size * decay_rate ** (i / decay_steps)` of the step i.
 
@@ -38,7 +41,7 @@ def exponential_decay(
 
 
 def inverse_time_decay(
-    step_size: float | Callable[[Any], Any], decay_steps: Any, decay_rate: Any, staircase: Any = False
+    step_size: float | Array, decay_steps: float | Array, decay_rate: float | Array, staircase: bool = False
 ) -> Callable[[Any], Any]:
     """The schedule `step_size / (1 + decay_rate * i / decay_steps)` of the step i.
 
@@ -57,7 +60,7 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    step_size: float | Callable[[Any], Any], decay_steps: Any, final_step_size: Any, power: Any = 1.0
+    step_size: float | Array, decay_steps: float | Array, final_step_size: float | Array, power: float | Array = 1.0
 ) -> Callable[[Any], Any]:
     """A schedule from `step_size` to `final_step_size`, as `(1 - i / decay_steps) ** power` falls.
 
@@ -79,7 +82,7 @@ def polynomial_decay(
     return schedule
 
 
-def piecewise_constant(boundaries: Any, values: Any) -> Callable[[Any], Any]:
+def piecewise_constant(boundaries: Sequence[float] | Array, values: Sequence[float] | Array) -> Callable[[Any], Any]:
     """A schedule with the step size `values[k]` after `k` of the boundaries.
 
     Args:

@@ -213,7 +213,7 @@ def nesterov(step_size: Schedule, mass: float) -> Any:
 
 
 @optimizer
-def adagrad(step_size: float | Callable[[Any], Any], momentum: Any = 0.9) -> Any:
+def adagrad(step_size: float | Callable[[Any], Any], momentum: float | Array = 0.9) -> Any:
     """Adagrad (Duchi, Hazan and Singer, 2011), with momentum of the scaled gradients.
 
     Args:
@@ -238,7 +238,7 @@ def adagrad(step_size: float | Callable[[Any], Any], momentum: Any = 0.9) -> Any
 
 
 @optimizer
-def rmsprop(step_size: float | Callable[[Any], Any], gamma: Any = 0.9, eps: Any = 1e-8) -> Any:
+def rmsprop(step_size: float | Callable[[Any], Any], gamma: float | Array = 0.9, eps: float | Array = 1e-8) -> Any:
     """RMSProp (Tieleman and Hinton, 2012).
 
     Args:
@@ -263,7 +263,10 @@ def rmsprop(step_size: float | Callable[[Any], Any], gamma: Any = 0.9, eps: Any 
 
 @optimizer
 def rmsprop_momentum(
-    step_size: float | Callable[[Any], Any], gamma: Any = 0.9, eps: Any = 1e-8, momentum: Any = 0.9
+    step_size: float | Callable[[Any], Any],
+    gamma: float | Array = 0.9,
+    eps: float | Array = 1e-8,
+    momentum: float | Array = 0.9,
 ) -> Any:
     """RMSProp with momentum.
 
@@ -290,7 +293,12 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
+def adam(
+    step_size: float | Callable[[Any], Any],
+    b1: float | Array = 0.9,
+    b2: float | Array = 0.999,
+    eps: float | Array = 1e-8,
+) -> Any:
     """Adam (Kingma and Ba, 2014).
 
     Args:
@@ -318,7 +326,12 @@ def adam(step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999
 
 
 @optimizer
-def adamax(step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
+def adamax(
+    step_size: float | Callable[[Any], Any],
+    b1: float | Array = 0.9,
+    b2: float | Array = 0.999,
+    eps: float | Array = 1e-8,
+) -> Any:
     """Adamax (Kingma and Ba, 2014): Adam with the largest gradient instead of the mean square.
 
     Args:
@@ -344,7 +357,7 @@ def adamax(step_size: float | Callable[[Any], Any], b1: Any = 0.9, b2: Any = 0.9
 
 
 @optimizer
-def sm3(step_size: float | Callable[[Any], Any], momentum: Any = 0.9) -> Any:
+def sm3(step_size: float | Callable[[Any], Any], momentum: float | Array = 0.9) -> Any:
     """SM3 (Anil, Gupta, Koren and Singer, 2019), which keeps a number for each index of each axis.
 
     Args:
@@ -399,7 +412,7 @@ def l2_norm(tree: Any) -> Array:
     return jnp.sqrt(sum([jnp.vdot(x, x) for x in _leaves(tree)]))
 
 
-def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+def clip_grads(grad_tree: Any, max_norm: float | Array) -> Any:
     """Gradients scaled down so that their common norm is at most `max_norm`.
 
     Example:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_leaves as _leaves, tree_map as _tree_map
 from gradix._core.dtypes import float0
 from gradix.flatten_util import ravel_pytree as _ravel
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._core.operators import Array
 
 # Row i of _STAGES has the weights of the earlier slopes in stage i, at time _NODES[i] of a step.
 _NODES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0, 0.0])
@@ -59,7 +63,7 @@ _MIDDLE = (
 def odeint(
     func: Callable,
     y0: Any,
-    t: Any,
+    t: ArrayLike,
     *args: Any,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
@@ -123,7 +127,7 @@ def _each_row(unravel: Callable, ys):
 # -- one step --------------------------------------------------------------------------------------
 
 
-def runge_kutta_step(func: Callable, y0: Any, f0: Any, t0: Any, dt: Any) -> Any:
+def runge_kutta_step(func: Callable, y0: Array, f0: Array, t0: Array, dt: Array) -> Any:
     """One step: the value and slope after it, the error estimate, and the slopes of all stages.
 
     Example:
@@ -148,7 +152,14 @@ def _weighted(row, slopes):
     return functools.reduce(jnp.add, terms)
 
 
-def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> Any:
+def fit_4th_order_polynomial(
+    y0: float | Array,
+    y1: float | Array,
+    y_mid: float | Array,
+    dy0: float | Array,
+    dy1: float | Array,
+    dt: float | Array,
+) -> Any:
     """The coefficients of the quartic in `(t - t0) / dt` with these values and slopes.
 
     The highest power comes first.
@@ -164,7 +175,7 @@ def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, d
     return a, b, c, dt * dy0, y0
 
 
-def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
+def interp_fit_dopri(y0: Array, y1: Array, k: Array, dt: float | Array) -> Any:
     """The coefficients of the quartic that interpolates within a step of the method.
 
     Example:
@@ -180,7 +191,7 @@ def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
     return jnp.asarray(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
 
 
-def abs2(x: Any) -> Any:
+def abs2(x: Array) -> Any:
     """The square of the absolute value.
 
     Example:
@@ -192,7 +203,7 @@ def abs2(x: Any) -> Any:
     return x.real**2 + x.imag**2 if jnp.iscomplexobj(x) else x**2
 
 
-def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Any:
+def mean_error_ratio(error_estimate: Array, rtol: float | Array, atol: float | Array, y0: Array, y1: Array) -> Any:
     """The root mean square of errors relative to the tolerance; a step is accepted if it is ≤ 1.
 
     Example:
@@ -206,7 +217,9 @@ def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any
     return jnp.sqrt(jnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
 
 
-def initial_step_size(fun: Callable, t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any) -> Any:
+def initial_step_size(
+    fun: Callable, t0: float | Array, y0: Array, order: int, rtol: float | Array, atol: float | Array, f0: Array
+) -> Any:
     """The size of the first step, after Hairer, Nørsett and Wanner, II.4.
 
     Example:
@@ -231,7 +244,12 @@ def initial_step_size(fun: Callable, t0: Any, y0: Any, order: int, rtol: Any, at
 
 
 def optimal_step_size(
-    last_step: Any, mean_error_ratio: Any, safety: Any = 0.9, ifactor: Any = 10.0, dfactor: Any = 0.2, order: Any = 5.0
+    last_step: float | Array,
+    mean_error_ratio: float | Array,
+    safety: float = 0.9,
+    ifactor: float = 10.0,
+    dfactor: float = 0.2,
+    order: float = 5.0,
 ) -> Any:
     """The size of the next step, between `dfactor` and `ifactor` times that of the last step.
 

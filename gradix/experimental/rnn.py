@@ -20,7 +20,9 @@ from gradix._base.listing import own_names as _own_names
 from gradix.nn import sigmoid as _sigmoid
 
 if TYPE_CHECKING:
-    from gradix._core.annotations import ArrayLike
+    from gradix._core.annotations import ArrayLike, KeyLike
+    from gradix._core.operators import Array
+    from gradix._ops.precision import Precision
 
 
 def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> list:
@@ -60,7 +62,7 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
     return sum(math.prod(s) for layer in _shapes(input_size, hidden_size, num_layers, bidirectional) for s in layer)
 
 
-def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Any:
+def init_lstm_weight(rng: KeyLike, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Any:
     """A vector of random weights, uniform in [-k, k) with k = 1 / sqrt(hidden_size); float32.
 
     Args:
@@ -133,17 +135,17 @@ def unpack_lstm_weights(
 
 
 def lstm(
-    x: Any,
-    h_0: Any,
-    c_0: Any,
+    x: Array,
+    h_0: Array,
+    c_0: Array,
     weights: ArrayLike | None,
-    seq_lengths: Any,
+    seq_lengths: Array,
     input_size: int,
     hidden_size: int,
     num_layers: int,
     dropout: float,
     bidirectional: bool,
-    precision: Any = None,
+    precision: Precision | None = None,
 ) -> Any:
     """The outputs and last states of a long short-term memory network.
 
@@ -190,14 +192,14 @@ def lstm(
 
 
 def lstm_ref(
-    x: Any,
-    h_0: Any,
-    c_0: Any,
+    x: Array,
+    h_0: Array,
+    c_0: Array,
     W_ih: dict,
     W_hh: dict,
     b_ih: dict,
     b_hh: dict,
-    seq_lengths: Any,
+    seq_lengths: Array,
     input_size: int,
     hidden_size: int,
     num_layers: int,

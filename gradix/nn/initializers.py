@@ -17,7 +17,7 @@ from gradix.random.floats import split_keys
 from gradix.random.keys import take_key
 
 if TYPE_CHECKING:
-    from gradix._core.annotations import ArrayLike, DTypeLike, Size
+    from gradix._core.annotations import ArrayLike, DTypeLike, KeyLike, Size
 
 __all__ = [
     "Initializer",
@@ -59,7 +59,9 @@ class Initializer(Protocol):
     def __call__(self, key, shape, dtype: Any = None, out_sharding: Any = None): ...
 
 
-def zeros(key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
+def zeros(
+    key: KeyLike | None, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """An initializer itself: zeros of the given shape, in the default floating dtype by default.
 
     Args:
@@ -78,7 +80,7 @@ def zeros(key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_s
     return jnp.zeros(shape, dtype)
 
 
-def ones(key: Any, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
+def ones(key: KeyLike | None, shape: Sequence[Size], dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
     """An initializer itself: ones of the given shape, in the default floating dtype by default.
 
     Args:

@@ -52,7 +52,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     return array(np.from_dlpack(x), device=device)
 
 
-def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
+def frombuffer(
+    buffer: bytes | bytearray | memoryview, dtype: DTypeLike = float, count: int = -1, offset: int = 0
+) -> Array:
     """A vector of the numbers whose bytes a buffer holds.
 
     Args:

@@ -5,7 +5,7 @@ The plan of a call depends on its subscripts and shapes only; it is made once an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,7 +62,7 @@ def einsum(
     /,
     *operands: Any,
     out: None = None,
-    optimize: Any = "auto",
+    optimize: bool | str | Sequence[Any] = "auto",
     precision: lax.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable[..., Array] = lax.dot_general,
@@ -133,7 +133,7 @@ def einsum(
     return convert(xs[0], dtype, weak)
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, Any]:
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto") -> tuple[list, Any]:
     """The order in which `einsum` contracts pairs of operands, and a printable account of it.
 
     Args:

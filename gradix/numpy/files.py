@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradix._core import dtypes
 from gradix.numpy.conversion import asarray
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+
+def load(file: str | os.PathLike[str] | IO[bytes], *args: Any, **kwargs: Any) -> Any:
     """The array in a `.npy` file, or a mapping from names to the arrays in a `.npz` file.
 
     Args:
@@ -43,7 +47,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return asarray(out)
 
 
-def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: str | os.PathLike[str] | IO[bytes], arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Write an array to a `.npy` file.
 
     Args:
@@ -58,7 +62,7 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
-def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+def savez(file: str | os.PathLike[str] | IO[bytes], *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Write several arrays to a `.npz` file, under the names of the keywords.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -159,7 +159,9 @@ def result_type(*args: Any) -> np.dtype:
     return dtypes.result_type(*args)
 
 
-def can_cast(from_: ArrayLike | DTypeLike, to: DTypeLike, casting: Any = "safe") -> bool:
+def can_cast(
+    from_: ArrayLike | DTypeLike, to: DTypeLike, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe"
+) -> bool:
     """Whether NumPy's rule `casting` allows to convert one dtype to another.
 
     Args:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
 
 from gradix import lax
 from gradix._api.mapping.vmap import vmap
@@ -18,7 +17,9 @@ _LIST = rf"{_DIMENSIONS}(?:,{_DIMENSIONS})*"
 _SIGNATURE = re.compile(rf"^(?:{_LIST})?->{_LIST}$")
 
 
-def vectorize(pyfunc: Callable, *, excluded: Any = frozenset(), signature: str | None = None) -> Callable:
+def vectorize(
+    pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
+) -> Callable:
     """A function that applies `pyfunc` along the leading axes of its arguments, which broadcast.
 
     Args:

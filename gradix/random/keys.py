@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def _as_given(keys: Array, raw: bool) -> Array:
 # -- making keys -----------------------------------------------------------------------------------
 
 
-def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
+def key(seed: ArrayLike, *, impl: Hashable = None, dtype: Any = None) -> Array:
     """A typed random key from an integer seed; a scalar of dtype `key<fry>`, or by generator.
 
     Args:
@@ -176,7 +177,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     return _random.random_seed(_seed("key", seed), resolve_impl(impl)._impl)
 
 
-def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
+def PRNGKey(seed: ArrayLike, *, impl: Hashable = None) -> Array:
     """A raw random key from an integer seed, a uint32 vector; typed keys of `key` are safer.
 
     It has two elements, but one with `impl` "philox2x32", and four with "threefry4x32", "rbg" and
@@ -277,7 +278,7 @@ def key_data(keys: Array) -> Array:
     return _random.random_unwrap(typed)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Hashable = None, dtype: Any = None) -> Array:
     """Typed keys made of raw words.
 
     Args:

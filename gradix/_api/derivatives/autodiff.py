@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -53,7 +53,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes: Any = (),
+    reduce_axes: Sequence[Hashable] = (),
     nondiff: str = "error",
 ) -> Callable[P, tuple[T, Any]]:
     """A function that returns both `fun(*args)` and its gradient.
@@ -149,7 +149,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    reduce_axes: Any = (),
+    reduce_axes: Sequence[Hashable] = (),
     nondiff: str = "error",
 ) -> Callable[P, Any]:
     """The gradient of a scalar function; arguments as for `value_and_grad`.
@@ -293,7 +293,7 @@ def vjp(
 ) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()):
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Hashable] = ()):
     """The value of `fun` at `primals`, and the function that pulls cotangents back.
 
     Args:
@@ -390,7 +390,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
         raise
 
 
-def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Callable:
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashable] = ()) -> Callable:
     """The transpose of a function that is linear; `primals` give only the types of its arguments.
 
     Args:

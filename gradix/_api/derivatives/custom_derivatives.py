@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,13 @@ class CustomDerivative:
         numbers = [*nondiff_argnums, *(names.index(n) for n in nondiff_argnames if n in names)]
         self.nondiff_argnums = tuple(sorted(set(numbers)))
 
-    def __get__(self, instance, owner=None):
-        return self if instance is None else types.MethodType(self, instance)
+    def __class_getitem__(cls, types: Any) -> Any:
+        """The class as the type of a function: of parameters and result, or as before of the result alone."""
+        given = types if isinstance(types, tuple) else (..., types)
+        return super().__class_getitem__(given)  # type: ignore[misc]
+
+    def __get__(self, instance, owner=None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str):
         if name == "fun":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from gradix._api.arguments import Names, name_of
 from gradix._api.boundary import arrays, positional
@@ -17,10 +17,11 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._ops.basis import tangent_aval
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class custom_jvp(CustomDerivative, Generic[T]):
+class custom_jvp(CustomDerivative, Generic[P, T]):
     """A function with a forward-mode rule that the user defines; all derivatives use the rule.
 
     Args:
@@ -41,9 +42,7 @@ class custom_jvp(CustomDerivative, Generic[T]):
         Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(
-        self, fun: Callable[..., T], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
-    ):
+    def __init__(self, fun: Callable[P, T], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
         self.symbolic_zeros = False
@@ -62,8 +61,10 @@ class custom_jvp(CustomDerivative, Generic[T]):
         if self.nondiff_argnums:
             raise TypeError("defjvps does not support nondiff_argnums; use defjvp.")
 
+        call: Callable[..., Any] = self
+
         def jvp(primals, tangents):
-            y = self(*primals)
+            y = call(*primals)
             total = None
             for rule, t in zip(jvps, tangents):
                 if rule is None:
@@ -74,7 +75,7 @@ class custom_jvp(CustomDerivative, Generic[T]):
 
         self.defjvp(jvp)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> T:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             if self.jvp is None:
                 raise AttributeError(

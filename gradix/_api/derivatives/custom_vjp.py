@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from gradix._api.arguments import Names, check_callable, name_of
 from gradix._api.boundary import arrays, positional
@@ -21,11 +21,12 @@ from gradix._core.aval import same_types, seen
 from gradix._ops.basis import tangent_aval, zeros
 from gradix._ops.convert import convert_element_type
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _marks = lazy_module("gradix._api.counted.marks")
 
 
-class custom_vjp(CustomDerivative, Generic[T]):
+class custom_vjp(CustomDerivative, Generic[P, T]):
     """A function with a reverse-mode rule that the user defines.
 
     `fwd(*args)` returns the output and residuals; `bwd(*nondiff_args, residuals, ct)` returns a
@@ -43,9 +44,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
         Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(
-        self, fun: Callable[..., T], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
-    ):
+    def __init__(self, fun: Callable[P, T], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
@@ -60,7 +59,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    def __call__(self, *args: Any, **kwargs: Any) -> T:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             if self.fwd is None or self.bwd is None:
                 raise AttributeError(
@@ -222,7 +221,7 @@ def _matched(part, tree) -> list | None:
     return None if any(b is None for b in below) else [v for b in below if b is not None for v in b]
 
 
-def custom_gradient(fun: Callable) -> Callable:
+def custom_gradient(fun: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable[P, T]:
     """Make a differentiable function of one that returns its value and a pullback of cotangents.
 
     Example:

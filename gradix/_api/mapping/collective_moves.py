@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
 from typing import Any
 
@@ -31,7 +31,7 @@ from gradix._ops.shape import reshape
 
 def all_gather(
     x: Any,
-    axis_name: Any,
+    axis_name: Hashable,
     *,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
     axis: int = 0,
@@ -104,7 +104,7 @@ def all_gather(
 
 def psum_scatter(
     x: Any,
-    axis_name: Any,
+    axis_name: Hashable,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
@@ -164,7 +164,7 @@ def psum_scatter(
 
 def all_to_all(
     x: Any,
-    axis_name: Any,
+    axis_name: Hashable,
     split_axis: int,
     concat_axis: int,
     *,
@@ -229,7 +229,7 @@ def all_to_all(
     return map_arrays("all_to_all", exchange, x, names)
 
 
-def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
+def ppermute(x: Any, axis_name: Hashable, perm: Sequence[Sequence[int]]) -> Any:
     """Send values along pairs (source, target) of indices; members without a source get zeros.
 
     Args:
@@ -275,7 +275,7 @@ def _permuted(x, names, n: int, perm):
     return map_arrays("ppermute", pick, all_gather(x, names))
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
+def pshuffle(x: Any, axis_name: Hashable, perm: Sequence[int]) -> Any:
     """Member `i` receives the value of member `perm[i]`.
 
     Args:
@@ -296,7 +296,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: Any, axis_name: Hashable, source: int) -> Any:
     """The value of member `source`, for every member.
 
     Args:
@@ -318,7 +318,9 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     return map_arrays("pbroadcast", one, x)
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def pswapaxes(
+    x: Any, axis_name: Hashable, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None
+) -> Any:
     """Swap a named axis with positional axis `axis`, of the same size.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ def _reduction(name: str, collective, x, axis_name, axis_index_groups):
     return map_arrays(name, reduce, x, names)
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def psum(x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The sum over a named axis; for a Python number, its product with the size of the axis.
 
     Args:
@@ -126,7 +126,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
     return _reduction("psum", psum_p, tree.unflatten(leaves), axis_name, axis_index_groups)
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def pmean(x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The mean over a named axis.
 
     Args:
@@ -152,7 +152,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] 
     return map_arrays("pmean", mean, total)
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def pmax(x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The maximum over a named axis.
 
     Args:
@@ -169,7 +169,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
     return _reduction("pmax", pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
+def pmin(x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
     """The minimum over a named axis.
 
     Args:
@@ -186,7 +186,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Sequence[Sequence[int]] |
     return _reduction("pmin", pmin_p, x, axis_name, axis_index_groups)
 
 
-def axis_index(axis_name: Any) -> Array:
+def axis_index(axis_name: Hashable) -> Array:
     """The index of this example along a named axis, an int32 scalar.
 
     Args:
@@ -208,7 +208,7 @@ def axis_index(axis_name: Any) -> Array:
     return as_array(np.int32(0)) if total is None else total
 
 
-def axis_size(axis_name: Any) -> int:
+def axis_size(axis_name: Hashable) -> int:
     """The number of examples along a named axis, a Python int.
 
     Args:
@@ -225,7 +225,7 @@ def axis_size(axis_name: Any) -> int:
     return size_of(axis_name)
 
 
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: Any, axis_name: Hashable, *, to: str) -> Any:
     """`x` with another type inside of `shard_map`: one that says how it varies over mesh axes.
 
     Args:
@@ -289,7 +289,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     return map_arrays("pcast", cast, x)
 
 
-def pvary(x: Any, axis_name: Any) -> Any:
+def pvary(x: Any, axis_name: Hashable) -> Any:
     """`x` as a value that may vary over mesh axes; the former name of `pcast(..., to="varying")`.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from gradix._api.arguments import Names, check_callable, name_of, signature, stand_in
 from gradix._api.boundary import Flat, arrays, kind_of, positional
@@ -13,8 +14,11 @@ from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.custom_vmap import call_custom_vmap
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
-class custom_vmap:
+
+class custom_vmap(Generic[P, T]):
     """A function for which the user defines the vmap rule; its derivatives use the rule as well.
 
     Args:
@@ -33,7 +37,7 @@ class custom_vmap:
         Array([1., 2.], dtype=float32)
     """
 
-    def __init__(self, fun: Callable):
+    def __init__(self, fun: Callable[P, T]):
         check_callable("custom_vmap", fun)
         stand_in(self, fun)
         self.fun = fun
@@ -57,19 +61,18 @@ class custom_vmap:
             return getattr(self.fun, name)  # of a function of custom_jvp or custom_vjp
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __get__(self, instance, owner=None):
+    def __get__(self, instance, owner=None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     @boundary
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         name = name_of(self.fun)
         if self.vmap_rule is None:
             raise AttributeError(
                 f"No batching rule defined for custom_vmap function {name} using def_vmap. "
                 f"Decorate its rule with @{name}.def_vmap before calling it."
             )
-        args = self._resolve(args, kwargs)
-        leaves, tree = flatten(args)
+        leaves, tree = flatten(self._resolve(args, kwargs))
         leaves = arrays(name, leaves, tree, "argument")
         out = Found()
 

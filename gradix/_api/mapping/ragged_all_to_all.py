@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def ragged_all_to_all(
     output_offsets: ArrayLike,
     recv_sizes: ArrayLike,
     *,
-    axis_name: Any,
+    axis_name: Hashable,
     axis_index_groups: Sequence[Sequence[int]] | None = None,
 ) -> Array:
     """Send slices of `operand` along a named axis, and write the received slices into `output`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from math import prod
 from typing import Any
 
@@ -387,7 +387,7 @@ def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
     )
 
 
-def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Any:
+def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Hashable) -> Any:
     """`shard_map` over one axis of the mesh in force, with axis numbers in place of specs.
 
     Args:

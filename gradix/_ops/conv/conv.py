@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, DTypeLike
     from gradix._core.named_sharding import NamedSharding
     from gradix._core.sharding import PartitionSpec
+    from gradix._ops.conv.dimension_numbers import ConvGeneralDilatedDimensionNumbers
     from gradix._ops.precision import PrecisionLike
 
 _PARAMS = (
@@ -357,7 +358,7 @@ def conv_general_dilated(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: PrecisionLike = None,

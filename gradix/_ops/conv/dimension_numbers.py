@@ -34,7 +34,7 @@ ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, st
 
 
 def conv_dimension_numbers(
-    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], dimension_numbers: Any
+    lhs_shape: Sequence[Size], rhs_shape: Sequence[Size], dimension_numbers: ConvGeneralDilatedDimensionNumbers
 ) -> ConvDimensionNumbers:
     """Dimension numbers from layouts, as ("NHWC", "HWIO", "NHWC"); None is batch, feature, space.
 

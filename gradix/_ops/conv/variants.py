@@ -22,6 +22,7 @@ from gradix._ops.window_padding import dilated, padtype_to_pads, window_count
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, DTypeLike
+    from gradix._ops.conv.dimension_numbers import ConvGeneralDilatedDimensionNumbers
     from gradix._ops.precision import PrecisionLike
 
 
@@ -105,7 +106,7 @@ def conv_transpose(
     strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     transpose_kernel: bool = False,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
@@ -192,7 +193,7 @@ def conv_general_dilated_patches(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
@@ -241,7 +242,7 @@ def conv_general_dilated_local(
     filter_shape: Sequence[int],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
 ) -> Array:
     """A convolution whose kernel differs from place to place.
@@ -317,8 +318,8 @@ def conv_general_shape_tuple(
     lhs_shape: Sequence[Any],
     rhs_shape: Sequence[Any],
     window_strides: Sequence[int],
-    padding: Any,
-    dimension_numbers: Any,
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> tuple:
     """The shape of a convolution with these layouts.
 
@@ -343,8 +344,8 @@ def conv_transpose_shape_tuple(
     lhs_shape: Sequence[Any],
     rhs_shape: Sequence[Any],
     window_strides: Sequence[int],
-    padding: Any,
-    dimension_numbers: Any,
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
 ) -> tuple:
     """The shape of a transposed convolution with these layouts.
 

@@ -224,7 +224,7 @@ def _stacked(x, lead):
     )
 
 
-def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
+def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
     """The data of the elementwise product with an ordinary array `v`, which is broadcast.
 
     Raises:

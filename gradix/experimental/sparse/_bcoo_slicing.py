@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradix import lax, numpy as jnp
 from gradix._api.mapping.vmap import vmap
@@ -13,6 +13,10 @@ from gradix.experimental.sparse._bcoo_moving import bcoo_reshape, bcoo_squeeze, 
 from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_update_layout
 from gradix.experimental.sparse._layout import sparse_shape, spread
 from gradix.numpy.promotion import raise_rank
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
+    from gradix._core.operators import Array
 
 
 def bcoo_slice(
@@ -124,14 +128,14 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
 def bcoo_gather(
     operand: BCOO,
-    start_indices: Any,
+    start_indices: Array,
     dimension_numbers: Any,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: Any = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> BCOO:
     """Windows of the array at the given index vectors, as a BCOO array; see `lax.gather`.
 

@@ -25,7 +25,7 @@ from gradix.experimental.sparse.util import SparseEfficiencyError, SparseEfficie
 from gradix.numpy.promotion import raise_rank
 
 if TYPE_CHECKING:
-    from gradix._core.annotations import DTypeLike
+    from gradix._core.annotations import ArrayLike, DTypeLike
     from gradix._core.operators import Array
 
 
@@ -52,7 +52,7 @@ def bcoo_todense(mat: BCOO) -> Array:
 
 
 def bcoo_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = jnp.int32
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = jnp.int32
 ) -> BCOO:
     """The nonzero elements of an ordinary array, as a BCOO array.
 

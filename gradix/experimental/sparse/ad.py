@@ -62,7 +62,7 @@ def _chosen(name: str, argnums, args) -> tuple[tuple[int, ...], bool]:
 
 
 def value_and_grad(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: Any = False, **kwargs: Any
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., tuple[Any, Any]]:
     """A function that gives the value and gradient of `fun`, whose arguments may be sparse.
 
@@ -102,7 +102,7 @@ def value_and_grad(
     return of_value_and_grad
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: Any = False, **kwargs: Any) -> Callable:
+def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable:
     """A function that gives the gradient of `fun`, whose arguments may be sparse.
 
     The gradient with respect to a sparse array is a sparse array with the same indices. The

@@ -29,7 +29,7 @@ from gradix.experimental.sparse._layout import in_bounds, whole_parts
 from gradix.experimental.sparse.util import SparseInfo
 
 if TYPE_CHECKING:
-    from gradix._core.annotations import DTypeLike
+    from gradix._core.annotations import ArrayLike, DTypeLike
     from gradix._core.named_sharding import NamedSharding
     from gradix._core.operators import Array
     from gradix._core.sharding import PartitionSpec
@@ -280,7 +280,7 @@ def _rows(mat: BCSR):
 
 
 def bcsr_fromdense(
-    mat: Any, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = jnp.int32
+    mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = jnp.int32
 ) -> BCSR:
     """The nonzero elements of an array as a BCSR array; arguments as for `bcoo_fromdense`.
 
@@ -314,7 +314,7 @@ def bcsr_todense(mat: BCSR) -> Array:
     return mat.to_bcoo().todense()
 
 
-def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
+def bcsr_extract(indices: Array, indptr: Array, mat: Array) -> Array:
     """The elements of an ordinary array at the given indices, of shape (*batch, nse, *dense).
 
     Args:

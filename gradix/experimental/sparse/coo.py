@@ -16,7 +16,7 @@ from gradix.experimental.sparse._bcoo_storage import bcoo_fromdense
 from gradix.experimental.sparse._matrices import Matrix, check_rank, product
 
 if TYPE_CHECKING:
-    from gradix._core.annotations import DTypeLike
+    from gradix._core.annotations import ArrayLike, DTypeLike
     from gradix._core.operators import Array
 
 _parts = _lazy_module("gradix.experimental.sparse._parts")
@@ -114,7 +114,7 @@ def _check_matrix(name: str, shape) -> None:
         raise ValueError(f"sparse.{name}: shape must have two axes for a COO matrix, got shape={tuple(shape)}.")
 
 
-def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = jnp.int32) -> COO:
+def coo_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = jnp.int32) -> COO:
     """The nonzero elements of an ordinary matrix, as a COO matrix.
 
     Args:
@@ -144,7 +144,7 @@ def coo_todense(mat: COO) -> Array:
     return mat.todense()
 
 
-def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
+def coo_matvec(mat: COO, v: Array, transpose: bool = False) -> Array:
     """The product of a matrix, or of its transpose, and a vector `v`.
 
     Example:
@@ -156,7 +156,7 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
     return product(mat, v, transpose)
 
 
-def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Array:
+def coo_matmat(mat: COO, B: Array, *, transpose: bool = False) -> Array:
     """The product of a matrix, or of its transpose, and an ordinary matrix `B`.
 
     Example:

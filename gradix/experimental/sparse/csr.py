@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from gradix.experimental.sparse._matrices import Matrix, check_rank, product
 from gradix.experimental.sparse.bcsr import BCSR
 
 if TYPE_CHECKING:
-    from gradix._core.annotations import DTypeLike
+    from gradix._core.annotations import ArrayLike, DTypeLike
     from gradix._core.operators import Array
 
 _parts = _lazy_module("gradix.experimental.sparse._parts")
@@ -139,7 +139,7 @@ def _check_axes(axes) -> None:
         raise NotImplementedError(f"transpose: axes must be None or (1, 0), got {axes}.")
 
 
-def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
+def csr_fromdense(mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
     """The nonzero elements of an ordinary matrix, as a CSR matrix.
 
     Args:
@@ -168,7 +168,7 @@ def csr_todense(mat: CSR) -> Array:
     return mat.todense()
 
 
-def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
+def csr_matvec(mat: CSR, v: Array, transpose: bool = False) -> Array:
     """The product of a matrix, or of its transpose, and a vector `v`.
 
     Example:
@@ -180,7 +180,7 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
     return product(mat, v, transpose)
 
 
-def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:
+def csr_matmat(mat: CSR, B: Array, *, transpose: bool = False) -> Array:
     """The product of a matrix, or of its transpose, and an ordinary matrix `B`.
 
     Example:

@@ -26,7 +26,7 @@ _matrices = _lazy_module("scipy.sparse")
 # -- systems of equations --------------------------------------------------------------------------
 
 
-def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-06, reorder: Any = 1) -> Array:
+def spsolve(data: Array, indices: Array, indptr: Array, b: Array, tol: float = 1e-06, reorder: int = 1) -> Array:
     """The solution x of `A x = b`, for a matrix by compressed rows; SuperLU factors it on the host.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradix import numpy as jnp, random as _random
 from gradix._api.mapping.vmap import vmap
@@ -12,13 +12,16 @@ from gradix._base.listing import own_names as _own_names
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._layout import taken_apart
 
+if TYPE_CHECKING:
+    from gradix._core.annotations import DTypeLike, KeyLike
+
 
 def random_bcoo(
-    key: Any,
+    key: KeyLike,
     shape: Sequence[int],
     *,
-    dtype: Any = jnp.float64,
-    indices_dtype: Any = None,
+    dtype: DTypeLike = jnp.float64,
+    indices_dtype: DTypeLike | None = None,
     nse: int | float = 0.2,
     n_batch: int = 0,
     n_dense: int = 0,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix.experimental.pallas.ops._rows import by_rows
+
+if TYPE_CHECKING:
+    from gradix._core.annotations import ArrayLike
 
 
 def _normalised(row, weight, bias, eps: float):
@@ -22,9 +25,9 @@ def _kernel(x, weight, bias, o, *, eps: float):
 
 
 def layer_norm(
-    x: Any,
-    weight: Any,
-    bias: Any,
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike,
     num_warps: int | None = None,
     num_stages: int | None = 3,
     eps: float = 1e-5,
