@@ -121,6 +121,13 @@ def test_the_gallery_shows_what_each_example_draws():
         assert f"pictures/gallery/{name}.png)" in text and f"../examples/{name}.py)" in text
 
 
+def test_blocks_are_shown_as_they_are_read():
+    stage = module("stage")
+    assert stage._block("```python\n>>> 1\n1\n\n```") == "```python\n>>> 1\n1\n```"
+    assert stage._block("```console\npip install .\n```") == "```bash\npip install .\n```"
+    assert stage._block("```text\na\n\n```console\nb\n```") == "```text\na\n\n```console\nb\n```"
+
+
 def test_what_is_wrong_with_a_site_is_found(tmp_path):
     (tmp_path / "a.html").write_text(
         '<h1 id="top">A</h1><a href="b.html#here">b</a><a href="#top">up</a><a href="https://x.org">out</a>'

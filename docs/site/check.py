@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
-from html.parser import HTMLParser
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
@@ -20,44 +21,51 @@ LOADED = {
 _CSS_ADDRESS = re.compile(r"""(?:url\(|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
 
 
-class _Page(HTMLParser):
-    """The anchors of a page, and what it links to and loads."""
+_TAG = re.compile(r"""<([a-z][a-z0-9]*)((?:\s+[a-zA-Z:@_-][\w:.-]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+))?)+)""")
+_ATTRIBUTE = re.compile(r"""([a-zA-Z:@_-][\w:.-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_SCRIPT = re.compile(r"(<script\b[^>]*>).*?</script>", re.DOTALL)
+
+
+class _Page:
+    """The anchors of a page, and what it links to and loads.
+
+    It is read by expressions, since a parser in Python takes longer for a site than Sphinx does.
+    """
 
     def __init__(self, text: str):
-        super().__init__()
         self.anchors: set[str] = set()
         self.links: list[str] = []
         self.loads: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        for key, value in attrs:
-            if value is None:
-                continue
-            if key in ("id", "name"):
-                self.anchors.add(value)
-            if (tag, key) in LOADED:
-                self.loads.append(value)
-            elif tag == "a" and key == "href":
-                self.links.append(value)
+        for tag, attributes in _TAG.findall(_SCRIPT.sub(r"\1", text)):
+            for key, *values in _ATTRIBUTE.findall(attributes):
+                value = html.unescape("".join(values))
+                if key in ("id", "name"):
+                    self.anchors.add(value)
+                if (tag, key) in LOADED:
+                    self.loads.append(value)
+                elif tag == "a" and key == "href":
+                    self.links.append(value)
 
 
 def problems(folder: Path) -> list[str]:
     """All that is wrong with a site in a folder, a line each."""
-    pages = {p.resolve(): _Page(p.read_text(encoding="utf-8")) for p in sorted(folder.rglob("*.html"))}
+    folder = folder.resolve()
+    pages = {p: _Page(p.read_text(encoding="utf-8")) for p in sorted(folder.rglob("*.html"))}
+    missing = cache(lambda folder, target: _missing(folder, target, pages))
     found = []
     for path, page in pages.items():
-        name = path.relative_to(folder.resolve()).as_posix()
+        name = path.relative_to(folder).as_posix()
+
+        def why(target, path=path):
+            # The bar at the side has the same links on all pages of a folder.
+            return missing(path if target[:1] in ("", "#", "?") else path.parent / "page", target)
+
         for target in page.loads:
             if urlsplit(target).netloc:
                 found.append(f"{name}: loads {target} from a network")
-            elif not target.startswith("data:") and (why := _missing(path, target, pages)):
-                found.append(f"{name}: loads {target}, {why}")
-        found += [
-            f"{name}: links to {t}, {why}"
-            for t in page.links
-            if not _is_outside(t) and (why := _missing(path, t, pages))
-        ]
+            elif not target.startswith("data:") and why(target):
+                found.append(f"{name}: loads {target}, {why(target)}")
+        found += [f"{name}: links to {t}, {why(t)}" for t in page.links if not _is_outside(t) and why(t)]
     for style in sorted(folder.rglob("*.css")):
         found += [
             f"{style.name}: loads {a} from a network" for a in _CSS_ADDRESS.findall(style.read_text(encoding="utf-8"))

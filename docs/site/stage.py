@@ -99,9 +99,14 @@ def _with_links(path: Path, name: str, pages: dict[Path, str], wanted: set[str])
 
     made, last = [], 0
     for fence in _FENCED.finditer(text):
-        made += [_LINK.sub(link, text[last : fence.start()]), fence[0]]
+        made += [_LINK.sub(link, text[last : fence.start()]), _block(fence[0])]
         last = fence.end()
     return "".join([*made, _LINK.sub(link, text[last:])])
+
+
+def _block(fence: str) -> str:
+    """A block of code as the site shows it: without blank lines at its end, and commands as what is typed, not as output."""
+    return re.sub(r"\A```console$", "```bash", re.sub(r"\n\s*```\Z", "\n```", fence), flags=re.MULTILINE)
 
 
 def _html(shown: str) -> str:
