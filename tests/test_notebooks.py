@@ -90,6 +90,17 @@ def test_a_notebook_has_the_code_of_its_page_in_order(page):
     assert "".join(code.split()).replace(";", "") == "".join("".join(wanted).split()).replace(";", "")
 
 
+@pytest.mark.parametrize("page", notebooks.pages(), ids=lambda p: p.stem)
+def test_values_are_shown_only_where_a_kernel_shows_them(page):
+    """A session shows the value of an expression in a block too; a kernel shows that of a cell's last line alone."""
+    for cell in notebooks.of_page(page)["cells"]:
+        source = "".join(cell["source"])
+        printed = any(o["output_type"] == "stream" for o in cell.get("outputs", ()))
+        in_block = printed and isinstance(ast.parse(source).body[-1], (ast.With, ast.For, ast.While, ast.If, ast.Try))
+        assert not in_block or "print" in source, source
+        assert "<doctest" not in shown({"outputs": cell.get("outputs", ())})  # the name of a file that no kernel has
+
+
 def test_the_form_is_that_of_notebooks(written):
     for file in written.glob("*.ipynb"):
         notebook = json.loads(file.read_text(encoding="utf-8"))
