@@ -189,13 +189,15 @@ def show_progress(name, done, total, value, accuracy, began, width=28):
 
 def suggestions():
     """Three things to try next, each with the line to change."""
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    where = {line.split(" =")[0]: i for i, line in reversed(list(enumerate(lines, 1)))}
+    file = globals().get("__file__")  # a notebook has none
+    lines = Path(file).read_text(encoding="utf-8").splitlines() if file else []
+    numbers = {line.split(" =")[0]: i for i, line in reversed(list(enumerate(lines, 1)))}
+    where = {name: f"line {numbers[name]:3}: " if file else "" for name in ("NUDGE", "CHANNELS", "MEMBERS")}
     return (
         "Try next, in this file:\n"
-        f"  line {where['NUDGE']:3}: NUDGE = 0.0          train only on digits that are not moved; the test accuracy falls\n"
-        f"  line {where['CHANNELS']:3}: CHANNELS = (32, 64)  use twice as many kernels: is it better, and how much slower?\n"
-        f"  line {where['MEMBERS']:3}: MEMBERS = 32         train more perceptrons in one vmap; compare the times\n"
+        f"  {where['NUDGE']}NUDGE = 0.0          train only on digits that are not moved; the test accuracy falls\n"
+        f"  {where['CHANNELS']}CHANNELS = (32, 64)  use twice as many kernels: is it better, and how much slower?\n"
+        f"  {where['MEMBERS']}MEMBERS = 32         train more perceptrons in one vmap; compare the times\n"
     )
 
 

@@ -101,6 +101,13 @@ def test_values_are_shown_only_where_a_kernel_shows_them(page):
         assert "<doctest" not in shown({"outputs": cell.get("outputs", ())})  # the name of a file that no kernel has
 
 
+@pytest.mark.parametrize("name", notebooks.PROGRAMS)
+def test_programs_ask_whether_they_have_a_file(name):
+    """A kernel does not define `__file__`."""
+    tree = ast.parse((ROOT / "examples" / name).read_text(encoding="utf-8"))
+    assert "__file__" not in {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+
+
 def test_the_form_is_that_of_notebooks(written):
     for file in written.glob("*.ipynb"):
         notebook = json.loads(file.read_text(encoding="utf-8"))

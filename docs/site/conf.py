@@ -1,5 +1,6 @@
 """How Sphinx makes the site; `python docs/site` calls it, with the pages laid out as it needs them."""
 
+import functools
 import html
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from docutils import nodes
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer, TextLexer, get_lexer_for_filename
+from sphinx.search.en import SearchEnglish
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 HERE = Path(__file__).resolve().parent
@@ -62,6 +64,14 @@ class CodeThatNames(SphinxPostTransform):
                 link += literal
 
 
+class English(SearchEnglish):
+    """Keeps the stems of words for all pages, which have most words in common; Sphinx keeps them for one page."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.stem = functools.cache(self.stem)
+
+
 def one_sidebar(app, pagename, templatename, context, doctree):
     """Pages that stand in no table of contents share the bar at the side: it is resolved once for each depth of folders."""
     if doctree is not None and (
@@ -96,6 +106,7 @@ def source_pages(app):
 
 def setup(app):
     app.add_lexer("jax", TextLexer)
+    app.add_search_language(English)
     app.add_directive("public-module", reference.PublicModule)
     app.add_directive("public-name", reference.PublicName)
     app.add_post_transform(CodeThatNames)
