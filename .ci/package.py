@@ -170,7 +170,7 @@ def main(arguments: list[str]) -> int:
             with tempfile.TemporaryDirectory() as made:
                 os.chmod(made, 0o755)
                 folder = Path(made)
-                title = f"{python}, {packages} packages"
+                title = f"Python {'.'.join(map(str, newest.version(python) or ()))}, {packages} packages"
                 if refused := install(python, folder / "venv", wheel, packages):
                     # The oldest jaxlib has no wheel for a Python that is newer than it.
                     print(f"{title}: not installed: {refused}", flush=True)
