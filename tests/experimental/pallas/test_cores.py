@@ -8,14 +8,11 @@ import gradix.numpy as jnp
 from gradix import lax
 from gradix.experimental import pallas as pl
 from gradix.experimental.pallas import tpu as pltpu, tpu_sc as plsc
+from tests.same import assert_same
 
 S = gradix.ShapeDtypeStruct
 pytestmark = pytest.mark.x32
 TWO = pltpu.create_tensorcore_mesh("core", num_cores=2)
-
-
-def same(a, b):
-    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
 
 
 def halves(x, o, part):
@@ -29,17 +26,17 @@ def test_a_kernel_on_each_core_and_its_transformations():
     x = np.array([1, 2, 3, 4], np.float32)
     call = pl.kernel(halves, S((4,), jnp.float32), mesh=TWO, scratch_types=[pltpu.VMEM((2,), jnp.float32)])
     want = x**2 * [1, 1, 2, 2]
-    same(call(x), want)
-    same(gradix.jit(call)(x), want)
-    same(gradix.grad(lambda x: call(x).sum())(x), 2 * x * [1, 1, 2, 2])
-    same(gradix.vmap(call)(np.stack([x, 2 * x])), [want, 4 * want])
+    assert_same(call(x), want)
+    assert_same(gradix.jit(call)(x), want)
+    assert_same(gradix.grad(lambda x: call(x).sum())(x), 2 * x * [1, 1, 2, 2])
+    assert_same(gradix.vmap(call)(np.stack([x, 2 * x])), [want, 4 * want])
 
     @pl.kernel(out_type=S((2,), jnp.int32), mesh=TWO, scratch_types={"s": pltpu.SMEM((), jnp.int32)})
     def sizes(o, s):
         s[...] = jnp.int32(lax.axis_size("core"))
         o[lax.axis_index("core")] = s[...]
 
-    same(sizes(), [2, 2])
+    assert_same(sizes(), [2, 2])
 
 
 def test_core_map_changes_references_from_outside():
@@ -51,7 +48,7 @@ def test_core_map_changes_references_from_outside():
             refs["n"][i] += s[0] + 1
 
     for f in (pl.run_state(count), gradix.jit(pl.run_state(count))):
-        same(f({"n": np.zeros(3, np.float32), "x": np.arange(2, dtype=np.float32)})["n"], [1, 2, 0])
+        assert_same(f({"n": np.zeros(3, np.float32), "x": np.arange(2, dtype=np.float32)})["n"], [1, 2, 0])
 
 
 def test_meshes_of_cores():
@@ -72,7 +69,7 @@ def test_meshes_of_cores():
         i = lax.axis_index(("c", "s"))
         o[i] = 10 * lax.axis_index("c") + lax.axis_index("s")
 
-    same(number(), [0, 1, 2, 10, 11, 12])
+    assert_same(number(), [0, 1, 2, 10, 11, 12])
     for wrong, kind in (([TWO, TWO], NotImplementedError), (None, TypeError)):
         with pytest.raises(kind, match="mesh"):
             pl.kernel(halves, S((4,), jnp.float32), mesh=wrong)
@@ -91,13 +88,13 @@ def test_what_needs_cores_at_one_time():
         def _():
             o[1] += 1
 
-    same(first(np.ones(2, np.float32)), [1, 2])
+    assert_same(first(np.ones(2, np.float32)), [1, 2])
 
     def waiting(o):
         pltpu.core_barrier(None, core_axis_name="core")
         o[...] = jnp.ones(1)
 
-    same(pl.kernel(waiting, S((1,), jnp.float32), mesh=pltpu.TensorCoreMesh("core"))(), [1])
+    assert_same(pl.kernel(waiting, S((1,), jnp.float32), mesh=pltpu.TensorCoreMesh("core"))(), [1])
     with pytest.raises(NotImplementedError, match="core_barrier over 'core', which has 2 cores"):
         pl.kernel(waiting, S((1,), jnp.float32), mesh=TWO)()
     with pytest.raises(NotImplementedError, match="psum over 'core'.*o_ref"):
@@ -112,7 +109,7 @@ def test_axes_of_a_grid_have_names():
 
     block = pl.BlockSpec((2,), lambda i: i)
     call = pl.pallas_call(kernel, S((8,), jnp.float32), grid=(("i", 4),), in_specs=[block], out_specs=block)
-    same(call(np.ones(8, np.float32)), [4, 4, 5, 5, 6, 6, 7, 7])
+    assert_same(call(np.ones(8, np.float32)), [4, 4, 5, 5, 6, 6, 7, 7])
     with pytest.raises(NameError, match="unbound axis name: j"):
         pl.pallas_call(lambda o: o.__setitem__(..., lax.axis_index("j")), S((), jnp.int32), grid=(("i", 1),))()
 
@@ -138,7 +135,7 @@ def test_pipelines_are_divided_between_cores():
         )(x, o)
 
     x = np.arange(8, dtype=np.float32)
-    same(pl.kernel(kernel, S((8,), jnp.float32), mesh=TWO)(x), x)
+    assert_same(pl.kernel(kernel, S((8,), jnp.float32), mesh=TWO)(x), x)
 
 
 def test_memory_that_programs_share_begins_anew_with_each_call():
@@ -157,7 +154,7 @@ def test_memory_that_programs_share_begins_anew_with_each_call():
     call = pl.pallas_call(kernel, S((3,), jnp.float32), grid=3)
     compiled = gradix.jit(call)
     for f in (call, call, compiled, compiled):
-        same(f(), [3, 6, 9])
+        assert_same(f(), [3, 6, 9])
     with pytest.raises(ValueError, match="outside of a kernel"):
         pl.get_global(pltpu.SemaphoreType.REGULAR)
 
@@ -175,8 +172,8 @@ def test_random_numbers_depend_on_the_seed_alone():
 
     call = pl.pallas_call(kernel, [S((2, 50), jnp.float32), S((2, 40), jnp.int32)], grid=2)
     (a, n), (b, m), (c, _) = call(np.array([1])), gradix.jit(call)(np.array([1])), call(np.array([2]))
-    same(a, b)
-    same(n, m)
+    assert_same(a, b)
+    assert_same(n, m)
     assert len({*np.ravel(a), *np.ravel(c)}) == 200 and 2 <= np.min(a) < 2.2 and 2.8 < np.max(a) < 3
     assert len(set(np.ravel(n))) == 80 and np.min(n) < -(2**29) and np.max(n) > 2**29
 
@@ -191,8 +188,10 @@ def test_random_numbers_depend_on_the_seed_alone():
 
 def test_einshape():
     x = np.arange(24).reshape(2, 12)
-    same(pltpu.einshape("a(bcd)->(bd)ac", x, b=2, d=3), x.reshape(2, 2, 2, 3).transpose(1, 3, 0, 2).reshape(6, 2, 2))
-    same(pltpu.einshape("ab -> ba", x), x.T)
+    assert_same(
+        pltpu.einshape("a(bcd)->(bd)ac", x, b=2, d=3), x.reshape(2, 2, 2, 3).transpose(1, 3, 0, 2).reshape(6, 2, 2)
+    )
+    assert_same(pltpu.einshape("ab -> ba", x), x.T)
     for wrong, words in (
         ("ab", "needs an arrow"),
         ("ab->a", "once before and once after"),
@@ -224,36 +223,36 @@ def test_scattered_accesses_with_masks():
 
     x, i = np.arange(10, 16, dtype=np.float32), np.array([5, 9, 1, 2])
     o, p, q = pl.pallas_call(kernel, [S((4,), jnp.float32), S((6,), jnp.float32), S((4,), jnp.float32)])(x, i)
-    same(o, [15, 0, 11, 12])
-    same(p, [4, 11, 12, 0, 0, 15])
-    same(q, [11 + 11, 1 + 13, 12 + 13, 13])
+    assert_same(o, [15, 0, 11, 12])
+    assert_same(p, [4, 11, 12, 0, 0, 15])
+    assert_same(q, [11 + 11, 1 + 13, 12 + 13, 13])
 
 
 def test_scans_counts_and_packing():
     x, mask = np.array([3, 1, 3, 2, 1], np.int32), np.array([True, False, True, True, True])
-    same(plsc.cumsum(x, mask=mask), [3, 3, 6, 8, 9])
-    same(plsc.cummax(x), [3, 3, 3, 3, 3])
-    same(plsc.cummax(x, mask=~mask), [3, 1, 1, 1, 1])
-    same(plsc.all_reduce_population_count(mask, reduce=5), [4])
-    same(plsc.all_reduce_ffs(~mask), [1] * 5)
-    same(plsc.all_reduce_ffs(mask & False, reduce=5), [5])
+    assert_same(plsc.cumsum(x, mask=mask), [3, 3, 6, 8, 9])
+    assert_same(plsc.cummax(x), [3, 3, 3, 3, 3])
+    assert_same(plsc.cummax(x, mask=~mask), [3, 1, 1, 1, 1])
+    assert_same(plsc.all_reduce_population_count(mask, reduce=5), [4])
+    assert_same(plsc.all_reduce_ffs(~mask), [1] * 5)
+    assert_same(plsc.all_reduce_ffs(mask & False, reduce=5), [5])
     counts, last = plsc.scan_count(x, mask)
-    same(counts, [1, 0, 2, 1, 1])
-    same(last, [False, False, True, True, True])
+    assert_same(counts, [1, 0, 2, 1, 1])
+    assert_same(last, [False, False, True, True, True])
     keys, values, valid = plsc.sort_key_val(x, 10 * x, mask=mask, descending=True)
-    same(keys, [3, 3, 2, 1, 1])
-    same(values, 10 * keys)
-    same(valid, [True] * 4 + [False])
+    assert_same(keys, [3, 3, 2, 1, 1])
+    assert_same(values, 10 * keys)
+    assert_same(valid, [True] * 4 + [False])
     for how, first in ((plsc.PackFormat.INTERLEAVED, [3, 6, 1]), (plsc.PackFormat.COMPRESSED, [3, 1, 3])):
         packed = plsc.pack(jnp.float32(x), 2 * jnp.float32(x), format=how)
         assert packed.dtype == jnp.bfloat16
-        same(packed[:3].astype(jnp.float32), first)
+        assert_same(packed[:3].astype(jnp.float32), first)
         a, b = plsc.unpack(packed, format=how)
-        same(a, x)
-        same(b, 2 * x)
+        assert_same(a, x)
+        assert_same(b, 2 * x)
     n = np.arange(4, dtype=np.int32)
-    same(plsc.bitcast(plsc.bitcast(n, jnp.int16), jnp.int32), n)
+    assert_same(plsc.bitcast(plsc.bitcast(n, jnp.int16), jnp.int32), n)
     total = plsc.parallel_loop(0, 6, 2, carry=jnp.int32(1))(lambda i, c: c + i)
-    same(total, 7)
+    assert_same(total, 7)
     with pytest.raises(NotImplementedError, match="another subcore"):
         plsc.fetch_and_add(None, 1, subcore_id=3)

@@ -7,6 +7,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix.experimental.pallas.ops.gpu import attention as gpu, layer_norm, rms_norm, softmax
 from gradix.experimental.pallas.ops.tpu import example_kernel, flash_attention as tpu, matmul
+from tests.same import assert_same
 
 pytestmark = pytest.mark.x32
 RNG = np.random.default_rng(0)
@@ -16,24 +17,20 @@ def normal(*shape):
     return RNG.normal(size=shape).astype(np.float32)
 
 
-def same(a, b, tol=1e-5):
-    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=tol, atol=tol)
-
-
-def alike(f, g, *args, tol=2e-5):
+def alike(f, g, *args, rtol=2e-5):
     """Values, and gradients by all arguments."""
-    same(f(*args), g(*args), tol)
+    assert_same(f(*args), g(*args), rtol)
     every = tuple(range(len(args)))
     for a, b in zip(
         *[gradix.jit(gradix.grad(lambda *t, h=h: (h(*t) * jnp.cos(h(*t))).sum(), every))(*args) for h in (f, g)]
     ):
-        same(a, b, 5 * tol)
+        assert_same(a, b, 5 * rtol)
 
 
 @pytest.mark.parametrize("axis", [-1, 0])
 def test_softmax(axis):
     alike(lambda x: softmax.softmax(x, axis=axis), lambda x: gradix.nn.softmax(x, axis), normal(3, 5))
-    same(softmax.softmax(normal(4)).sum(), 1)
+    assert_same(softmax.softmax(normal(4)).sum(), 1)
 
 
 @pytest.mark.parametrize("module, name", [(layer_norm, "layer_norm"), (rms_norm, "rms_norm")])
@@ -42,7 +39,7 @@ def test_normalisations(module, name):
     alike(getattr(module, name), plain, normal(2, 3, 6), normal(6), normal(6))
     if name == "layer_norm":
         y = np.asarray(layer_norm.layer_norm(normal(2, 6), np.ones(6, "f"), np.zeros(6, "f")))
-        same([y.mean(-1), y.var(-1)], [[0, 0], [1, 1]], 1e-3)
+        assert_same([y.mean(-1), y.var(-1)], [[0, 0], [1, 1]], 1e-3)
 
 
 @pytest.mark.parametrize("n, causal, has_segments", [(8, False, False), (10, True, True)])
@@ -53,7 +50,7 @@ def test_attention_of_heads(n, causal, has_segments):
     sizes = gpu.BlockSizes(block_q=4, block_k=4)
     alike(lambda *t: gpu.mha(*t, block_sizes=sizes, **kw), lambda *t: gpu.mha_reference(*t, **kw), q, k, v)
     out, lse = gpu.mha(q, k, v, None, block_sizes=sizes, return_residuals=True)
-    same(lse, gradix.nn.logsumexp(jnp.einsum("bqhd,bkhd->bhqk", q, k), -1))
+    assert_same(lse, gradix.nn.logsumexp(jnp.einsum("bqhd,bkhd->bhqk", q, k), -1))
     assert out.shape == q.shape
 
 
@@ -69,7 +66,7 @@ def test_attention_with_a_bias_and_other_lengths():
         bias,
     )
     ids = tpu.SegmentIds(np.zeros((1, 6), int), np.array([[0] * 5 + [1] * 4]))
-    same(tpu.flash_attention(q, k, v, None, ids), tpu.mha_reference(q, k[:, :, :5], v[:, :, :5], None))
+    assert_same(tpu.flash_attention(q, k, v, None, ids), tpu.mha_reference(q, k[:, :, :5], v[:, :, :5], None))
 
 
 def test_products():
@@ -79,10 +76,12 @@ def test_products():
         matmul.matmul(x.astype(jnp.bfloat16), y.astype(jnp.bfloat16), block_shape=(4, 4), out_dtype=jnp.float32).dtype
         == jnp.float32
     )
-    same(matmul.matmul(np.ones((2, 4), "int8"), np.full((4, 2), 100, "int8"), block_shape=(2, 2)), np.full((2, 2), 400))
+    assert_same(
+        matmul.matmul(np.ones((2, 4), "int8"), np.full((4, 2), 100, "int8"), block_shape=(2, 2)), np.full((2, 2), 400)
+    )
     with pytest.raises(ValueError, match="whole blocks"):
         matmul.matmul(x, y, block_shape=(3, 2))
-    same(example_kernel.double(x), 2 * x)
+    assert_same(example_kernel.double(x), 2 * x)
 
 
 def test_the_gradient_of_attention_takes_less_memory_than_that_of_all_scores():

@@ -11,14 +11,11 @@ import gradix.numpy as jnp
 from gradix import lax
 from gradix.experimental import pallas as pl
 from gradix.experimental.pallas import mosaic_gpu, tpu as pltpu, triton
+from tests.same import assert_same
 
 S = gradix.ShapeDtypeStruct
 pytestmark = pytest.mark.x32  # kernels write what jnp makes, and a reference keeps its dtype
 X8, X4 = np.arange(8, dtype=np.float32), np.arange(4, dtype=np.float32)
-
-
-def same(a, b, **kw):
-    np.testing.assert_allclose(np.asarray(a), np.asarray(b), **{"rtol": 1e-5, "atol": 1e-6, **kw})
 
 
 def loops(call, *args):
@@ -102,16 +99,16 @@ def test_kernels_have_every_derivative():
     def f(g):
         return lambda x: (g(x) * w).sum()
 
-    same(gradix.jit(softmax)(x), gradix.nn.softmax(x))
-    same(gradix.grad(f(softmax))(x), gradix.grad(f(gradix.nn.softmax))(x))
+    assert_same(gradix.jit(softmax)(x), gradix.nn.softmax(x))
+    assert_same(gradix.grad(f(softmax))(x), gradix.grad(f(gradix.nn.softmax))(x))
     one, two = gradix.jvp(softmax, (x,), (w,)), gradix.jvp(gradix.nn.softmax, (x,), (w,))
-    same(one[1], two[1])
-    same(
+    assert_same(one[1], two[1])
+    assert_same(
         gradix.hessian(lambda x: (softmax(x) * w[:2]).sum())(x[:2]),
         gradix.hessian(lambda x: (gradix.nn.softmax(x) * w[:2]).sum())(x[:2]),
     )
-    same(gradix.vmap(softmax, 1, 1)(np.stack([x, 2 * x], 1)), gradix.nn.softmax(np.stack([x, 2 * x], 1)))
-    same(
+    assert_same(gradix.vmap(softmax, 1, 1)(np.stack([x, 2 * x], 1)), gradix.nn.softmax(np.stack([x, 2 * x], 1)))
+    assert_same(
         gradix.vmap(gradix.grad(f(softmax)))(np.stack([x, w])),
         gradix.vmap(gradix.grad(f(gradix.nn.softmax)))(np.stack([x, w])),
     )
@@ -120,9 +117,9 @@ def test_kernels_have_every_derivative():
 @pytest.mark.parametrize("n", [8, 12])
 def test_a_product_and_its_gradients(n):
     x, y = (np.sin(np.arange(n * n, dtype=np.float32) * s).reshape(n, n) for s in (1, 2))
-    same(product(x, y), x @ y, atol=1e-4)
+    assert_same(product(x, y), x @ y, atol=1e-4)
     for i in (0, 1):
-        same(
+        assert_same(
             gradix.jit(gradix.grad(lambda *t: (product(*t) ** 2).sum(), i))(x, y),
             gradix.grad(lambda x, y: ((x @ y) ** 2).sum(), i)(x, y),
             rtol=1e-3,
@@ -133,13 +130,13 @@ def test_a_product_and_its_gradients(n):
 @pytest.mark.parametrize("n", [8, pytest.param(24, marks=pytest.mark.slow)])
 def test_attention_in_scratch_memory_and_its_gradient(n):
     q, k, v = (np.sin(np.arange(n * 4, dtype=np.float32) * s).reshape(n, 4) for s in (1, 2, 3))
-    same(accumulated(q, k, v), attention(q, k, v))
+    assert_same(accumulated(q, k, v), attention(q, k, v))
     got, want = (
         gradix.jit(gradix.grad(lambda *t, f=f: (f(*t) ** 2).sum(), (0, 1, 2)))(q, k, v)
         for f in (accumulated, attention)
     )
     for a, b in zip(got, want):
-        same(a, b, atol=1e-5)
+        assert_same(a, b, atol=1e-5)
 
 
 def test_loops_over_the_grid_have_derivatives():
@@ -155,9 +152,9 @@ def test_loops_over_the_grid_have_derivatives():
     def reference(x):
         return lax.scan(lambda c, v: (c * 0.5 + v**2,) * 2, 0.0, x)[1]
 
-    same(call(x), reference(x))
-    same(gradix.jacrev(call)(x), gradix.jacrev(reference)(x))
-    same(gradix.jacfwd(call)(x), gradix.jacfwd(reference)(x))
+    assert_same(call(x), reference(x))
+    assert_same(gradix.jacrev(call)(x), gradix.jacrev(reference)(x))
+    assert_same(gradix.jacfwd(call)(x), gradix.jacfwd(reference)(x))
 
 
 # -- which programs run side by side ---------------------------------------------------------------
@@ -183,8 +180,8 @@ def test_independent_programs_are_mapped_and_the_others_looped():
     assert loops(call(lambda i: 7 - i, one), x) == 0  # what is read may come from anywhere
     assert loops(call(one, lambda i: i // 2), x) == 1  # two programs write one block
     assert loops(call(one, lambda i: 0), x) == 1
-    same(call(lambda i: 7 - i, one)(x), x.reshape(8, 2)[::-1].ravel())
-    same(call(one, lambda i: i // 2)(x)[:8], x.reshape(4, 2, 2)[:, 1].ravel())
+    assert_same(call(lambda i: 7 - i, one)(x), x.reshape(8, 2)[::-1].ravel())
+    assert_same(call(one, lambda i: i // 2)(x)[:8], x.reshape(4, 2, 2)[:, 1].ravel())
 
 
 def test_scratch_memory_that_goes_on_is_looped_over():
@@ -206,8 +203,8 @@ def test_scratch_memory_that_goes_on_is_looped_over():
         scratch_shapes=[pl.ANY((1,), jnp.float32)],
     )
     assert loops(call, X8) == 1
-    same(call(X8), np.cumsum(X8))
-    same(gradix.grad(lambda x: call(x)[5])(X8), [1] * 6 + [0] * 2)
+    assert_same(call(X8), np.cumsum(X8))
+    assert_same(gradix.grad(lambda x: call(x)[5])(X8), [1] * 6 + [0] * 2)
 
 
 def test_kernels_that_print_run_in_order(capsys):
@@ -238,10 +235,10 @@ def test_kinds_of_dimensions():
             **kw,
         )(x)
 
-    same(call((None, pl.Element(3)), lambda i: (0, i)), [x[0, :3], x[0, 1:]])
-    same(call((pl.squeezed, pl.Element(3, (1, 1))), lambda i: (0, i)), [[np.nan, 0, 1], [0, 1, 2]])
-    same(call((None, pl.Blocked(3)), lambda i: (0, i)), [[0, 1, 2], [3, np.nan, np.nan]])
-    same(call((pl.Squeezed(), pl.BoundedSlice(3)), lambda i: (i, pl.ds(i, 3))), [[0, 1, 2], [5, 6, 7]])
+    assert_same(call((None, pl.Element(3)), lambda i: (0, i)), [x[0, :3], x[0, 1:]])
+    assert_same(call((pl.squeezed, pl.Element(3, (1, 1))), lambda i: (0, i)), [[np.nan, 0, 1], [0, 1, 2]])
+    assert_same(call((None, pl.Blocked(3)), lambda i: (0, i)), [[0, 1, 2], [3, np.nan, np.nan]])
+    assert_same(call((pl.Squeezed(), pl.BoundedSlice(3)), lambda i: (i, pl.ds(i, 3))), [[0, 1, 2], [5, 6, 7]])
 
 
 @pytest.mark.parametrize("dtype, fill", [("float32", np.nan), ("int32", -(2**31)), ("uint8", 0), ("bool", False)])
@@ -264,8 +261,8 @@ def test_undefined_memory_does_not_reach_gradients():
 
     call = pl.pallas_call(kernel, S((3,), jnp.float32), grid=3, in_specs=[rows(4)], out_specs=rows(1))
     x = np.linspace(0, 1, 10, dtype=np.float32)
-    same(call(x).sum(), np.exp(x).sum())
-    same(gradix.grad(lambda x: call(x).sum())(x), np.exp(x))
+    assert_same(call(x).sum(), np.exp(x).sum())
+    assert_same(gradix.grad(lambda x: call(x).sum())(x), np.exp(x))
 
 
 def test_sizes_that_are_traced():
@@ -275,18 +272,18 @@ def test_sizes_that_are_traced():
     def call(n, x):
         return pl.pallas_call(kernel, S((8,), jnp.float32), grid=(n,), in_specs=[rows(2)], out_specs=rows(2))(x)
 
-    same(gradix.jit(call)(3, X8), [0, 3, 6, 9, 12, 15, np.nan, np.nan])
-    same(gradix.jit(call)(0, X8), [np.nan] * 8)
-    same(gradix.grad(lambda x: gradix.jit(call)(2, x)[:4].sum())(X8), [2] * 4 + [0] * 4)
+    assert_same(gradix.jit(call)(3, X8), [0, 3, 6, 9, 12, 15, np.nan, np.nan])
+    assert_same(gradix.jit(call)(0, X8), [np.nan] * 8)
+    assert_same(gradix.grad(lambda x: gradix.jit(call)(2, x)[:4].sum())(X8), [2] * 4 + [0] * 4)
 
 
 def test_no_programs_and_one():
     def kernel(o):
         o[...] = jnp.ones(o.shape)
 
-    same(pl.pallas_call(kernel, S((2,), jnp.float32), grid=(0,))(), [np.nan] * 2)
-    same(pl.pallas_call(kernel, S((2,), jnp.float32))(), [1, 1])
-    same(pl.pallas_call(kernel, S((0, 2), jnp.float32), grid=(1, 1))(), np.ones((0, 2)))
+    assert_same(pl.pallas_call(kernel, S((2,), jnp.float32), grid=(0,))(), [np.nan] * 2)
+    assert_same(pl.pallas_call(kernel, S((2,), jnp.float32))(), [1, 1])
+    assert_same(pl.pallas_call(kernel, S((0, 2), jnp.float32), grid=(1, 1))(), np.ones((0, 2)))
 
 
 def test_aliases_are_apart_from_their_arguments():
@@ -295,8 +292,8 @@ def test_aliases_are_apart_from_their_arguments():
         o[1] += x[0]
 
     call = pl.pallas_call(kernel, S((3,), jnp.float32), input_output_aliases={0: 0})
-    same(call(X4[:3]), [10, 1, 2])
-    same(gradix.grad(lambda x: call(x).sum())(X4[:3]), [2, 1, 1])
+    assert_same(call(X4[:3]), [10, 1, 2])
+    assert_same(gradix.grad(lambda x: call(x).sum())(X4[:3]), [2, 1, 1])
 
 
 def test_arguments_and_results_are_trees():
@@ -304,8 +301,8 @@ def test_arguments_and_results_are_trees():
         out["a"][...], out["b"][...] = refs["x"][...] + y[...], refs["x"][...] * 2
 
     out = pl.pallas_call(kernel, {"a": S((4,), jnp.float32), "b": S((4,), jnp.float32)})({"x": X4}, X4)
-    same(out["a"], 2 * X4)
-    same(out["b"], 2 * X4)
+    assert_same(out["a"], 2 * X4)
+    assert_same(out["b"], 2 * X4)
 
     def two(x, o, p, *, s):
         s[...] = x[...]
@@ -313,7 +310,7 @@ def test_arguments_and_results_are_trees():
 
     out = pl.pallas_call(two, [S((4,), jnp.float32)] * 2, scratch_shapes={"s": pl.ANY((4,), jnp.float32)})(X4)
     assert isinstance(out, tuple)
-    same(out[1], -X4)
+    assert_same(out[1], -X4)
 
 
 def test_captured_arrays_and_references():
@@ -324,9 +321,9 @@ def test_captured_arrays_and_references():
         count[...] += 1
 
     call = pl.pallas_call(kernel, S((8,), jnp.float32), grid=4, in_specs=[rows(2)], out_specs=rows(2))
-    same(call(X8), X8 + 5)
+    assert_same(call(X8), X8 + 5)
     assert int(count[...]) == 4
-    same(
+    assert_same(
         gradix.grad(
             lambda c: pl.pallas_call(lambda x, o: o.__setitem__(..., x[...] * c), S((4,), jnp.float32))(X4).sum()
         )(2.0),
@@ -346,8 +343,8 @@ def test_prefetched_scalars_choose_blocks():
     )
     call = pl.pallas_call(kernel, S((8,), jnp.float32), grid_spec=spec)
     order = np.array([3, 1, 0, 2])
-    same(call(order, X8), (X8.reshape(4, 2)[order] * order[:, None]).ravel())
-    same(gradix.grad(lambda x: call(order, x).sum())(X8), np.repeat(np.arange(4), 2))
+    assert_same(call(order, X8), (X8.reshape(4, 2)[order] * order[:, None]).ravel())
+    assert_same(gradix.grad(lambda x: call(order, x).sum())(X8), np.repeat(np.arange(4), 2))
 
 
 # -- in the kernel ---------------------------------------------------------------------------------
@@ -360,7 +357,7 @@ def test_slices_of_references():
         o[4:5] = x[pl.ds(i, 1)][0, :1]
 
     x = np.arange(16, dtype=np.float32).reshape(4, 4)
-    same(pl.pallas_call(kernel, S((6,), jnp.float32))(np.array([1]), x), [5, 9, 13 + 1, np.nan, 4, 11])
+    assert_same(pl.pallas_call(kernel, S((6,), jnp.float32))(np.array([1]), x), [5, 9, 13 + 1, np.nan, 4, 11])
 
 
 def test_masks_reach_beyond_the_end():
@@ -377,8 +374,8 @@ def test_masks_reach_beyond_the_end():
 
     for i in (0, 2, 4):
         o, p = call(i)
-        same(o, [v if v < 5 else -1 for v in range(i, i + 4)])
-        same(p, [1 if i <= v < i + 4 else np.nan for v in range(5)])
+        assert_same(o, [v if v < 5 else -1 for v in range(i, i + 4)])
+        assert_same(p, [1 if i <= v < i + 4 else np.nan for v in range(5)])
 
 
 def test_atomics_return_what_was_there():
@@ -390,8 +387,8 @@ def test_atomics_return_what_was_there():
         triton.atomic_cas(o.at[1], 7.0, 6.0)
 
     o, old = pl.pallas_call(kernel, [S((4,), jnp.float32), S((3,), jnp.float32)])(np.array([1, 2, 3], np.float32))
-    same(o, [3, 6, 3, 9])
-    same(old, [0, 0, 0])
+    assert_same(o, [3, 6, 3, 9])
+    assert_same(old, [0, 0, 0])
 
 
 def test_loops_scopes_and_copies():
@@ -415,8 +412,8 @@ def test_loops_scopes_and_copies():
         o[2] = pl.semaphore_read(sem.at[1]).astype(jnp.float32)
 
     call = pl.pallas_call(kernel, S((4,), jnp.float32), scratch_shapes=[pltpu.SemaphoreType.DMA((2,))])
-    same(call(X4), [6, 9, 2, 2])
-    same(gradix.grad(lambda x: call(x).sum())(X4), [0, 0, 3, 3])
+    assert_same(call(X4), [6, 9, 2, 2])
+    assert_same(gradix.grad(lambda x: call(x).sum())(X4), [0, 0, 3, 3])
 
 
 def test_pipelines_inside_of_kernels():
@@ -436,8 +433,8 @@ def test_pipelines_inside_of_kernels():
         )(x, y, o)
 
     call = pl.pallas_call(kernel, S((4, 2), jnp.float32))
-    same(call(x, x), (x**2).reshape(4, 4, 2).sum(1))
-    same(gradix.grad(lambda x: call(x, x).sum())(x), 2 * x)
+    assert_same(call(x, x), (x**2).reshape(4, 4, 2).sum(1))
+    assert_same(gradix.grad(lambda x: call(x, x).sum())(x), 2 * x)
 
 
 def test_references_are_arguments_of_transformed_functions():
@@ -455,8 +452,8 @@ def test_references_are_arguments_of_transformed_functions():
         square[...] = gradix.jit(lambda r: r[...].T)(square)
 
     call = pl.pallas_call(kernel, S((4,), jnp.float32))
-    same(call(X4), [6, 6, 3, 9])
-    same(gradix.grad(lambda x: call(x)[0])(X4), [1, 0, 0, 2])
+    assert_same(call(X4), [6, 6, 3, 9])
+    assert_same(gradix.grad(lambda x: call(x)[0])(X4), [1, 0, 0, 2])
 
 
 def test_views_of_other_shapes_and_dtypes():
@@ -466,20 +463,20 @@ def test_views_of_other_shapes_and_dtypes():
         n[...] = x.bitcast(jnp.int32)[...]
 
     o, n = pl.pallas_call(kernel, [S((4,), jnp.float32), S((4,), jnp.int32)])(X4)
-    same(o, [0, 0, 0, 1])
-    same(n, X4.view(np.int32))
+    assert_same(o, [0, 0, 0, 1])
+    assert_same(n, X4.view(np.int32))
 
 
 def test_state_chosen_references_and_empty_memory():
-    same(pl.run_state(lambda r: r.__setitem__(0, r[1] + 1))(X4), [2, 1, 2, 3])
+    assert_same(pl.run_state(lambda r: r.__setitem__(0, r[1] + 1))(X4), [2, 1, 2, 3])
 
     def kernel(x, o, p):
         o[...], p[...] = x[...], x[...]
         pl.select_ref(pl.program_id(0) + 1, o, p)[0] = 9.0
 
     o, p = pl.pallas_call(kernel, [S((4,), jnp.float32)] * 2, grid=1)(X4)
-    same(o, X4)
-    same(p, [9, 1, 2, 3])
+    assert_same(o, X4)
+    assert_same(p, [9, 1, 2, 3])
     assert np.isnan(pl.empty((2,), jnp.float32)).all()
 
 
@@ -491,9 +488,9 @@ def test_checks_in_kernels():
     def call(x):
         return pl.pallas_call(kernel, S((1,), jnp.float32))(x)
 
-    same(call(X4[:1] + 5), [5])
+    assert_same(call(X4[:1] + 5), [5])
     with pl.enable_debug_checks():
-        same(call(X4[:1]), [0])
+        assert_same(call(X4[:1]), [0])
         with pytest.raises(Exception, match="the first is small"):
             call(X4[:1] + 5).block_until_ready()
             gradix.effects_barrier()
@@ -531,12 +528,14 @@ def test_small_functions():
         16,
         (12, 4, 1),
     )
-    same(pltpu.roll(X8, 3, 0), np.roll(X8, 3))
+    assert_same(pltpu.roll(X8, 3, 0), np.roll(X8, 3))
     x = X8.reshape(2, 4)
-    same(pltpu.roll(x, 1, 1, stride=2, stride_axis=0), [np.roll(x[0], 1), np.roll(x[1], 3)])
+    assert_same(pltpu.roll(x, 1, 1, stride=2, stride_axis=0), [np.roll(x[0], 1), np.roll(x[1], 3)])
     packed = pltpu.pack_elementwise([X8, 2 * X8], packed_dtype=jnp.bfloat16)
-    same(pltpu.unpack_elementwise(packed, index=1, packed_dtype=jnp.bfloat16, unpacked_dtype=jnp.float32), 2 * X8)
-    same(pl.dot(x, x, trans_b=True), x @ x.T)
+    assert_same(
+        pltpu.unpack_elementwise(packed, index=1, packed_dtype=jnp.bfloat16, unpacked_dtype=jnp.float32), 2 * X8
+    )
+    assert_same(pl.dot(x, x, trans_b=True), x @ x.T)
 
 
 def test_hardware_is_refused_with_the_way_out():
@@ -645,7 +644,7 @@ def picked(out_map):
 def test_a_check_names_the_block_and_the_program(out_map):
     call = gradix.jit(picked(out_map), check="index")
     good, bad = np.array([3, 1, 0, 2], np.int32), np.array([3, 1, 4, -1], np.int32)
-    same(call(good, X8), X8.reshape(4, 2)[good].ravel())
+    assert_same(call(good, X8), X8.reshape(4, 2)[good].ravel())
     with pytest.raises(
         IndexError,
         match=r"index map of args\[1\] gives 4 along axis 0, for 2 elements from 8 on of an array that has 8, "
@@ -677,7 +676,7 @@ def test_a_check_names_the_program_of_an_index(is_looped):
         scratch_shapes=[pl.ANY((1,), jnp.float32)] * is_looped,
     )
     f, i = gradix.jit(call, check="index"), np.array([0, 1, 2, 3, 0, 1, 2, 3], np.int32)
-    same(f(i, X8), X8[i])
+    assert_same(f(i, X8), X8[i])
     i[5] = 9
     with pytest.raises(
         IndexError,
@@ -685,14 +684,14 @@ def test_a_check_names_the_program_of_an_index(is_looped):
     ):
         f(i, X8)
     i[5] = 5
-    same(gradix.jit(gradix.grad(lambda x: call(i, x).sum()), check="index")(X8), np.bincount(i, minlength=8))
+    assert_same(gradix.jit(gradix.grad(lambda x: call(i, x).sum()), check="index")(X8), np.bincount(i, minlength=8))
 
 
 def test_blocks_beyond_the_end_pass_the_check():
     call = pl.pallas_call(
         lambda x, o: o.__setitem__(..., x[...]), S((7,), jnp.float32), grid=4, in_specs=[rows(2)], out_specs=rows(2)
     )
-    same(gradix.jit(call, check="index")(X8[:7]), X8[:7])
+    assert_same(gradix.jit(call, check="index")(X8[:7]), X8[:7])
     far = pl.pallas_call(
         lambda x, o: o.__setitem__(..., x[...]),
         S((7,), jnp.float32),

@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.checkpoint import checkpoint
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._core.operators import Array
 from gradix.experimental.pallas._call import pallas_call
 from gradix.experimental.pallas._programs import align_to, cdiv, program_id
 from gradix.experimental.pallas._specs import BlockSpec, ds
@@ -57,9 +58,9 @@ def _kernel(q, k, v, *rest, scale: float, causal: bool, sizes: tuple, extras: tu
 
 
 def attention(
-    q: Any,
-    k: Any,
-    v: Any,
+    q: Array,
+    k: Array,
+    v: Array,
     extras: dict[str, Any],
     *,
     scale: float,
@@ -108,7 +109,7 @@ def attention(
     return out[:, :, :n], lse[:, :, :n]
 
 
-def _longer(x: Any, axis: int, n: int) -> Any:
+def _longer(x: Array, axis: int, n: int) -> Any:
     """The array with zeros after the end of an axis, so that it has `n` elements."""
     x = jnp.asarray(x)
     missing = n - x.shape[axis]
@@ -118,7 +119,7 @@ def _longer(x: Any, axis: int, n: int) -> Any:
     return jnp.pad(x, pads)
 
 
-def reference(q: Any, k: Any, v: Any, extras: dict[str, Any], *, scale: float, causal: bool) -> Any:
+def reference(q: Array, k: Array, v: Array, extras: dict[str, Any], *, scale: float, causal: bool) -> Any:
     """The same as a plain function, which holds all scores."""
     s = jnp.einsum("bhqd,bhkd->bhqk", q, k, preferred_element_type=jnp.float32) * scale
     if "bias" in extras:

@@ -8,11 +8,12 @@ from typing import Any
 
 from gradix import numpy as jnp
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._core.operators import Array
 from gradix.experimental.pallas._call import pallas_call
 from gradix.experimental.pallas._specs import BlockSpec
 
 
-def by_rows(kernel: Callable[..., None], x: Any, *vectors: Any, name: str) -> Any:
+def by_rows(kernel: Callable[..., None], x: Array, *vectors: Any, name: str) -> Any:
     """The array whose rows along the last axis a kernel makes of those of `x`.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array
 from gradix.experimental.pallas.ops import _attention
 
 
@@ -39,10 +40,10 @@ _DEFAULT = BlockSizes.get_default()
 
 
 def mha(
-    q: Any,
-    k: Any,
-    v: Any,
-    segment_ids: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    segment_ids: Array | None,
     sm_scale: float = 1.0,
     causal: bool = False,
     block_sizes: BlockSizes = _DEFAULT,
@@ -92,7 +93,9 @@ def _segments(ids: Any) -> dict[str, Any]:
     return {} if ids is None else {"q_ids": ids, "kv_ids": ids}
 
 
-def mha_reference(q: Any, k: Any, v: Any, segment_ids: Any, sm_scale: float = 1.0, causal: bool = False) -> Any:
+def mha_reference(
+    q: Array, k: Array, v: Array, segment_ids: Array | None, sm_scale: float = 1.0, causal: bool = False
+) -> Any:
     """The same as a plain function, which holds all scores.
 
     Example:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array
 from gradix.experimental.pallas.ops._rows import by_rows
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def layer_norm(
     return by_rows(kernel, jnp.asarray(x), weight, bias, name="layer_norm")
 
 
-def layer_norm_reference(x: Any, weight: Any, bias: Any, *, eps: float = 1e-5) -> Any:
+def layer_norm_reference(x: Array, weight: Array, bias: Array, *, eps: float = 1e-5) -> Any:
     """The same as a plain function.
 
     Example:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array
 from gradix.experimental.pallas.ops._rows import by_rows
 
 
@@ -21,9 +22,9 @@ def _kernel(x, weight, bias, o, *, eps: float):
 
 
 def rms_norm(
-    x: Any,
-    weight: Any,
-    bias: Any,
+    x: Array,
+    weight: Array,
+    bias: Array,
     num_warps: int | None = None,
     num_stages: int | None = 3,
     eps: float = 1e-5,
@@ -48,7 +49,7 @@ def rms_norm(
     return by_rows(kernel, jnp.asarray(x), weight, bias, name="rms_norm")
 
 
-def rms_norm_reference(x: Any, weight: Any, bias: Any, *, eps: float = 1e-5) -> Any:
+def rms_norm_reference(x: Array, weight: Array, bias: Array, *, eps: float = 1e-5) -> Any:
     """The same as a plain function.
 
     Example:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array
 from gradix.experimental.pallas.ops._rows import by_rows
 
 
@@ -15,7 +16,7 @@ def _kernel(x, o):
     o[...] = (e / e.sum()).astype(o.dtype)
 
 
-def softmax(x: Any, *, axis: int = -1, num_warps: int = 4, interpret: bool = False, debug: bool = False) -> Any:
+def softmax(x: Array, *, axis: int = -1, num_warps: int = 4, interpret: bool = False, debug: bool = False) -> Any:
     """exp(x) divided by its sum along an axis, which is computed in float32.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array
 from gradix.experimental.pallas._call import pallas_call
 
 
@@ -22,7 +23,7 @@ def double_kernel(x_ref: Any, y_ref: Any) -> None:
     y_ref[...] = x_ref[...] * 2
 
 
-def double(x: Any) -> Any:
+def double(x: Array) -> Any:
     """Twice an array.
 
     Example:

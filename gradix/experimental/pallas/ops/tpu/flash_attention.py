@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array
 from gradix.experimental.pallas.ops import _attention
 
 DEFAULT_MASK_VALUE = _attention.MASKED
@@ -24,8 +25,8 @@ class SegmentIds(NamedTuple):
         Array([0.5, 0.5, 2.5, 2.5], dtype=float32)
     """
 
-    q: Any
-    kv: Any
+    q: Array
+    kv: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +66,10 @@ def _extras(ab: Any, segment_ids: SegmentIds | None) -> dict[str, Any]:
 
 
 def flash_attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    ab: Any = None,
+    q: Array,
+    k: Array,
+    v: Array,
+    ab: Array | None = None,
     segment_ids: SegmentIds | None = None,
     *,
     causal: bool = False,
@@ -109,9 +110,9 @@ def flash_attention(
 
 
 def mha_reference(
-    q: Any,
-    k: Any,
-    v: Any,
+    q: Array,
+    k: Array,
+    v: Array,
     ab: Any,
     segment_ids: SegmentIds | None = None,
     causal: bool = False,

@@ -9,6 +9,8 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.listing import own_names as _own_names
+from gradix._core.annotations import DTypeLike
+from gradix._core.operators import Array
 from gradix.experimental.pallas._call import pallas_call
 from gradix.experimental.pallas._programs import num_programs, program_id, when
 from gradix.experimental.pallas._specs import ANY, BlockSpec
@@ -44,7 +46,13 @@ def matmul_kernel(x_tile_ref: Any, y_tile_ref: Any, o_tile_ref: Any, acc_ref: An
 
 
 def matmul(
-    x: Any, y: Any, *, block_shape: tuple[int, int], block_k: int = 256, out_dtype: Any = None, debug: bool = False
+    x: Array,
+    y: Array,
+    *,
+    block_shape: tuple[int, int],
+    block_k: int = 256,
+    out_dtype: DTypeLike | None = None,
+    debug: bool = False,
 ) -> Any:
     """The product of two matrices, by blocks of `block_shape`, added up in float32 (integers in int32).
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
+from gradix._core.annotations import DTypeLike
+from gradix._core.operators import Array
 
 
 def _from(array: Any, offset: Any, sizes: Any, axis: int) -> tuple[Any, Any]:
@@ -19,13 +21,13 @@ def _from(array: Any, offset: Any, sizes: Any, axis: int) -> tuple[Any, Any]:
 
 
 def gmm(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    preferred_element_type: Any = np.float32,
-    tiling: Any = (128, 128, 128),
-    group_offset: Any = None,
-    existing_out: Any = None,
+    lhs: Array,
+    rhs: Array,
+    group_sizes: Array,
+    preferred_element_type: DTypeLike = np.float32,
+    tiling: tuple[int, int, int] = (128, 128, 128),
+    group_offset: Array | None = None,
+    existing_out: Array | None = None,
     transpose_rhs: bool = False,
     interpret: bool = False,
 ) -> Any:
@@ -65,11 +67,11 @@ def gmm(
 
 
 def tgmm(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    preferred_element_type: Any = np.float32,
-    tiling: Any = (128, 128, 128),
+    lhs: Array,
+    rhs: Array,
+    group_sizes: Array,
+    preferred_element_type: DTypeLike = np.float32,
+    tiling: tuple[int, int, int] = (128, 128, 128),
     interpret: bool = False,
 ) -> Any:
     """For each group of columns of `lhs` and rows of `rhs`, their product, of shape (groups, k, n).

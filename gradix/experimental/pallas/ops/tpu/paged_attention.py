@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array
 from gradix.experimental.pallas._call import pallas_call
 from gradix.experimental.pallas._programs import num_programs, program_id, when
 from gradix.experimental.pallas._specs import ANY, BlockSpec
@@ -47,11 +48,11 @@ def _kernel(lengths, pages, q, k, v, o, *scratch, soft_cap: float | None):
 
 
 def paged_attention(
-    q: Any,
-    k_pages: Any,
-    v_pages: Any,
-    lengths: Any,
-    page_indices: Any,
+    q: Array,
+    k_pages: Array,
+    v_pages: Array,
+    lengths: Array,
+    page_indices: Array,
     *,
     mask_value: float = DEFAULT_MASK_VALUE,
     attn_logits_soft_cap: float | None = None,

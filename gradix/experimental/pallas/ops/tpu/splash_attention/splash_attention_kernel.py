@@ -11,6 +11,7 @@ import numpy as np
 
 from gradix import nn, numpy as jnp
 from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array
 from gradix.experimental.pallas.ops import _attention
 from gradix.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask import Mask, MultiHeadMask
 
@@ -26,8 +27,8 @@ class SegmentIds(NamedTuple):
         [0, 0, 1]
     """
 
-    q: Any
-    kv: Any
+    q: Array
+    kv: Array
 
 
 class QKVLayout(enum.IntEnum):
@@ -89,7 +90,7 @@ class SplashAttentionKernel:
         self.mask, self.sizes, self.is_mqa = mask, sizes, is_mqa
         self.save_residuals, self.soft_cap = save_residuals, soft_cap
 
-    def __call__(self, q: Any, k: Any, v: Any, segment_ids: SegmentIds | None = None, sinks: Any = None) -> Any:
+    def __call__(self, q: Array, k: Array, v: Array, segment_ids: SegmentIds | None = None, sinks: Any = None) -> Any:
         """softmax(q kᵀ) v for each head, of what its mask shows; in float32.
 
         Args:
