@@ -552,7 +552,9 @@ def _elements():
     yield Program("mask", lambda x: x * (x > 0), lambda x: x * (x > 0), (*FLOATS, C64)[:4])
     yield Program("power", lambda x: x**2.5, lambda x: x**2.5, (F32, F64), ("positive",))
     yield Program("remainder", lambda x: x % 3, lambda x: x % 3, (F32, F64, I32), ("positive",))
-    yield Program("popcount", lax.population_count, lambda x: np.bitwise_count(x), (U8, U32, I32), has_gradient=False)
+    # NumPy counts the bits of the absolute value, XLA those of the two's complement.
+    ones = lambda x: np.bitwise_count(x.view(f"u{x.itemsize}"))
+    yield Program("popcount", lax.population_count, ones, (U8, U32, I32), has_gradient=False)
 
 
 def _draws():
