@@ -39,7 +39,7 @@ from gradix._runtime.xla_client import (
 from gradix._runtime.xla_options import Options as Options, options as options, options_key as options_key
 
 with on_demand(globals()):
-    from gradix._runtime.xla_callbacks import parse_module as parse_module
+    from gradix._runtime.mlir_bindings import parse_module as parse_module, printed as printed
     from gradix._runtime.xla_custom_calls import ensure_lapack as ensure_lapack, register as register
     from gradix._runtime.xla_distributed import (
         join_processes as join_processes,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -14,7 +12,6 @@ import numpy as np
 
 from gradix._base import apart, signals
 from gradix._base.bounded import on_clear
-from gradix._base.lazy import lazy_module
 from gradix._core.array import as_numpy
 from gradix._core.dtypes import physical_dtype
 
@@ -134,40 +131,3 @@ def original(error: Exception) -> BaseException | None:
         return None
     with _lock:
         return _failures.pop(int(found[1]), None)
-
-
-@functools.lru_cache(None)
-def _context():
-    """MLIR's bindings and a context with XLA's dialects, which are loaded only when needed."""
-    ir = lazy_module("jaxlib.mlir.ir")
-    registry = ir.DialectRegistry()
-    lazy_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
-    for dialect in ("stablehlo", "chlo", "sdy"):
-        # The classes of a dialect's operations are not needed here and load slowly.
-        lazy_module(f"jaxlib.mlir._mlir_libs._{dialect}").register_dialect(context)
-        _complete(dialect)
-    return ir, context
-
-
-def _complete(dialect: str) -> None:
-    """Give a dialect's module the names of its extension, which may have imported it half-made."""
-    extension, module = [sys.modules.get(f"jaxlib.mlir.{name}{dialect}") for name in ("_mlir_libs._", "dialects.")]
-    if extension is not None and module is not None:
-        for key, value in vars(extension).items():
-            if not key.startswith("_"):
-                vars(module).setdefault(key, value)
-
-
-def load_bindings() -> None:
-    """Load what `parse_module` needs."""
-    _context()
-
-
-def parse_module(text: str):
-    """The MLIR module of a text, the form of a program that can refer to Python functions."""
-    ir, context = _context()
-    with context:
-        return ir.Module.parse(text)

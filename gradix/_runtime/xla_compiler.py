@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from gradix._base.apart import apart
 from gradix._core import seams
-from gradix._runtime.xla_callbacks import held_weakly, load_bindings, parse_module
+from gradix._runtime.mlir_bindings import load_bindings, parse_module
+from gradix._runtime.xla_callbacks import held_weakly
 
 
 def compile_module(backend, module, devices, options, functions: Sequence[Callable] = ()):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._base.lazy import lazy_module
-from gradix._runtime.xla_callbacks import _context
+from gradix._runtime import mlir_bindings
 from gradix._stablehlo.types import tensor_type
 
 ir = lazy_module("jaxlib.mlir.ir")
@@ -25,7 +25,7 @@ def dialect(name: str):
 
 def context():
     """The MLIR context in which XLA's dialects are registered."""
-    return _context()[1]
+    return mlir_bindings.bindings()[1]
 
 
 def type_of(aval):

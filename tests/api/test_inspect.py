@@ -208,7 +208,7 @@ def scoped(x):
 def test_compiled_programs_and_listings_name_the_scopes_of_operations():
     lowered = gradix.jit(scoped).lower(1.0)
     assert " loc(" not in lowered.as_text()
-    assert '"jit(scoped)/outer/inner/sin"("' in lowered.as_text(debug_info=True)
+    assert '"jit(scoped)/outer/inner/sin"(' in lowered.as_text(debug_info=True)
     assert 'op_name="jit(scoped)/outer/inner/sin"' in lowered.compile().as_text()
     assert 'op_name="jit(scoped)/outer/inner/sin"' in lowered.as_text("hlo", debug_info=True)
     assert "op_name" not in lowered.as_text("hlo")

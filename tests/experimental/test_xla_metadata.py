@@ -13,7 +13,7 @@ from gradix.experimental.xla_metadata import set_xla_metadata
 def tagged(f, *args) -> dict:
     """The operations of the lowered text that have attributes, with these."""
     found = {}
-    for line in gradix.jit(f).lower(*args).as_text().splitlines():
+    for line in gradix.jit(f).lower(*args)._module.text.splitlines():
         attributes = re.search(r"mhlo.frontend_attributes = \{([^{}]*)\}", line)
         if attributes and (name := re.search(r'"(?:stablehlo|func|chlo)\.(\w+)"', line) or re.match(r"}\)", line)):
             found.setdefault(name[1] if name.re.groups else "region", set()).add(attributes[1])

@@ -10,7 +10,7 @@ import pytest
 
 import gradix
 
-from .forms import FORMS, lowered, normalised, recorded
+from .forms import FORMS, lowered, normalised, recorded, written
 from .programs import PROGRAMS
 
 pytestmark = [pytest.mark.rewritten, pytest.mark.x32]
@@ -43,7 +43,7 @@ def test_lowering_is_the_same_each_time():
 
 def test_names_do_not_matter():
     f, *args = PROGRAMS["jit of two types"]
-    text = gradix.jit(f).lower(*args).as_text()
+    text = written(gradix.jit(f).lower(*args))
     renamed = (
         re.sub(r"%(\d+)", lambda m: f"%{1000 - int(m[1])}", text).replace("@helper", "@other").replace("%arg", "%input")
     )

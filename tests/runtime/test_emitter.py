@@ -315,7 +315,7 @@ def test_operations_end_with_their_names_and_parts_of_regions_with_none():
 def test_the_modules_of_dialects_stay_whole():
     """Also where a dialect's extension imports its module before it has its own names, as in newer versions of jaxlib."""
     program = (
-        "from gradix._runtime import xla_callbacks; xla_callbacks._context()\n"
+        "from gradix._runtime import mlir_bindings; mlir_bindings.bindings()\n"
         "import importlib\n"
         "for name in 'stablehlo', 'chlo', 'sdy':\n"
         "    parts = [importlib.import_module(f'jaxlib.mlir.{m}{name}') for m in ('dialects.', '_mlir_libs._')]\n"

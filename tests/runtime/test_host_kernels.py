@@ -215,7 +215,7 @@ def text(fn, *args):
 @pytest.mark.rewritten
 def test_programs_call_numpy_only_where_it_pays_and_may():
     x = jnp.zeros(5000)
-    assert '"gradix_host_sort"' in text(jnp.sort, x) and '"gradix_host_sort_numbers"' in text(jnp.argsort, x)
+    assert "@gradix_host_sort(" in text(jnp.sort, x) and "@gradix_host_sort_numbers(" in text(jnp.argsort, x)
     assert "gradix_host_order" in text(lambda a: jnp.lexsort((a, a)), x)
     assert "gradix_host_at_ranks" in text(jnp.median, x) and "gradix_host_largest" in text(
         lambda a: lax.top_k(a, 4000), x

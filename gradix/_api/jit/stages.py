@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 from typing import Any, Protocol, runtime_checkable
 
 from gradix._api.boundary import opened
@@ -22,11 +21,11 @@ from gradix._core.sharding import SingleDeviceSharding
 from gradix._core.trace import Tracer
 from gradix._runtime import program as _program, xla
 from gradix._runtime.program import Program
+from gradix._stablehlo.emitter import identifier
 from gradix._transforms.cse import simplify
 
 _showing = lazy_module("gradix._api.showing")
 _results = lazy_module("gradix._api.counted.results")
-_LOCATIONS = re.compile(r' loc\("(?:[^"\\]|\\.)*"\)$', re.MULTILINE)
 
 
 @runtime_checkable
@@ -217,7 +216,10 @@ class Lowered(_Stage):
             ValueError: there is no such dialect.
         """
         if dialect in (None, "stablehlo"):
-            return self._placed_text() if debug_info else _LOCATIONS.sub("", self._module.text)
+            text = self._placed_text() if debug_info else self._module.text
+            paths = [keystr(path) for path, _ in tree_flatten_with_path(self.out_info)[0]]
+            results = [f"result{path}" for path in paths]
+            return xla.printed(text, identifier(f"jit_{self._traced.name}"), results, with_places=debug_info)
         if dialect == "hlo":
             text = self._placed_text() if debug_info else self._module.text
             return xla.hlo_text(text, with_metadata=debug_info)

@@ -163,7 +163,7 @@ def test_a_nested_function_is_traced_and_written_once():
         return jnp.tanh(x) * 2
 
     text = gradix.jit(lambda x: layer(layer(layer(x)))).lower(jnp.ones(5)).as_text()
-    assert len(traced) == 1 and text.count("func.func private") == 1 and text.count("func.call") == 3
+    assert len(traced) == 1 and text.count("func.func private") == 1 and text.count("call @") == 3
     gradix.jit(lambda x: layer(x) + 1).lower(jnp.ones(5))
     assert len(traced) == 1
     text = gradix.jit(lambda x: [gradix.jit(lambda v: jnp.sin(v))(x * i) for i in range(3)]).lower(1.0).as_text()
@@ -207,6 +207,18 @@ def test_a_numpy_array_used_often_is_one_constant():
     assert [float(o[-1]) for o in outs] == [0, 5, -5]
 
 
+def places_of(operation: str, text: str) -> list[str]:
+    """The places of such operations in a text, in which MLIR gives each place a name like "#loc3"."""
+    named = dict(re.findall(r"^(#loc\d*) = (.*)$", text, re.MULTILINE))
+    lines = re.findall(rf"^.*stablehlo\.{operation}\b.*$", text, re.MULTILINE)
+    if operation == "while":  # its place stands behind its last region
+        lines = re.findall(r"^ *\} loc.*$", text, re.MULTILINE)
+    found = [place for line in lines for place in re.findall(r"#loc\d*", line)]
+    while any("#loc" in place for place in found):
+        found = [re.sub(r"#loc\d*", lambda m: named[m[0]], place) for place in found]
+    return found
+
+
 def test_the_text_may_say_where_operations_come_from():
     @gradix.jit
     def inner(x):
@@ -220,7 +232,7 @@ def test_the_text_may_say_where_operations_come_from():
     lowered = gradix.jit(f).lower(np.ones((2, 3), "f4"), np.ones((3, 3), "f4"))
     text, line = lowered.as_text(debug_info=True), f.__code__.co_firstlineno
     for name, offset in (("sine", -2), ("dot_general", 1), ("multiply", 2), ("while", 2)):
-        assert re.search(rf'stablehlo.{name}"(?s:.*?)"[^"]*test_stages.py":{line + offset}:0\)', text), name
+        assert any(f'test_stages.py":{line + offset}:0' in place for place in places_of(name, text)), name
     assert " loc(" not in lowered.as_text()
-    assert re.sub(r" loc\(.*\)$", "", text, flags=re.MULTILINE) == lowered.as_text()
+    assert re.sub(r" loc\([^()]*\)|^#loc.*\n", "", text, flags=re.MULTILINE) == lowered.as_text()
     xla.parse_module(text)  # it is still a program
