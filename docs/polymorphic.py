@@ -7,6 +7,7 @@ whether the page is as it was.
 
 import argparse
 import importlib
+import re
 import sys
 import textwrap
 import warnings
@@ -297,6 +298,9 @@ OWN = {
     "numpy.setdiff1d": "f(v, v, size=4)",
     "numpy.setxor1d": "f(v, v, size=4)",
     "numpy.split": "f(x, 3, axis=1)",
+    "numpy.hsplit": "f(x, 3)",
+    "numpy.vsplit": "f(x.T, 3)",
+    "numpy.trim_zeros": "f(v)",
     "numpy.stack": "f([x, x])",
     "numpy.swapaxes": "f(x, 0, 1)",
     "numpy.take": "f(x, jnp.array([0, 1]), axis=0)",
@@ -426,6 +430,11 @@ def rows():
     return out
 
 
+def _without_places(why: str) -> str:
+    """An error's message without the lines of this file, which nobody who reads the page has written."""
+    return re.sub(r" at \S*polymorphic\.py:\d+", "", why)
+
+
 def page(found) -> str:
     yes = [n for n, (text, why) in found.items() if text and not why]
     no = {n: row for n, row in found.items() if row[0] and row[1]}
@@ -450,7 +459,10 @@ def page(found) -> str:
         "| function | call | why |",
         "|---|---|---|",
     ]
-    lines += [f"| `{n}` | `{text}` | {why[:150].replace('|', chr(92) + '|')} |" for n, (text, why) in no.items()]
+    lines += [
+        f"| `{n}` | `{text}` | {_without_places(why)[:150].replace('|', chr(92) + '|')} |"
+        for n, (text, why) in no.items()
+    ]
     for module in MODULES:
         names = [n for n in yes if n.rpartition(".")[0] == module]
         if names:

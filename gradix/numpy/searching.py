@@ -13,7 +13,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
-from gradix._core.dimensions.expression import as_dim, is_known_at_most
+from gradix._core.dimensions.expression import as_dim, is_known_at_most, is_symbolic_dim
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -335,7 +335,7 @@ def ravel_multi_index(
     for p, n in pairs[::-1] if order == "C" else pairs:
         term = p if step == 1 else p * step
         out, step = term if out is None else out + term, step * n
-    fits = dtype is None and last <= dtypes.iinfo(given).max
+    fits = dtype is None and (is_symbolic_dim(last) or last <= dtypes.iinfo(given).max)
     return convert(out, given if fits else out.aval.dtype)
 
 
