@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 
 from gradix._api.costs.lines import shown_bytes
 from gradix._api.costs.recompute import inlined, recomputing
@@ -46,16 +47,18 @@ def bytes_of(memory: str | int) -> int:
     return found
 
 
-def within(closed: ClosedJaxpr, nbytes: int, name: str, compiler_options: dict | None = None) -> ClosedJaxpr:
-    """The program, changed so that its compiled form takes at most so many temporary bytes.
+def within(closed: ClosedJaxpr, nbytes: int, name: str, make: Callable[[ClosedJaxpr], Program]) -> ClosedJaxpr:
+    """The program, changed so that its compiled form takes at most so many temporary bytes on a device.
 
     It is compiled and measured with more and more computed again, until it keeps the budget. If no
     form does, the one that takes least is the result, and a warning says how much it takes.
+
+    Args:
+        make: compiles a form of the program, for the devices that it is to run on.
     """
 
     def taken(program: ClosedJaxpr) -> int:
-        made = Program(program, name, compiler_options=compiler_options)
-        return made.executable.memory_analysis().temp_size_in_bytes
+        return make(program).executable.memory_analysis().temp_size_in_bytes
 
     best, least = closed, taken(simplify(closed))
     if least <= nbytes:

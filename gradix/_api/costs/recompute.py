@@ -209,7 +209,7 @@ class _Writer:
         first, start = self.parts[part]
         end = self.parts[part + 1][0]
         needed = (
-            {v for v in self.repeated if first <= flow.made[v] < end and flow.last[v] >= flow.turn}
+            {v for v in self.repeated if first <= flow.made[v] < end and flow.last.get(v, -1) >= flow.turn}
             if part + 1 < len(self.parts)
             else set()
         )

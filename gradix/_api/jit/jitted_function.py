@@ -46,6 +46,7 @@ from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, state
 from gradix._runtime import xla
+from gradix._runtime.program import Program
 from gradix._transforms.staging import hoist
 
 if TYPE_CHECKING:
@@ -307,8 +308,13 @@ class JitFunction(Generic[P, Result]):
                 or MeshEffect in map(type, traced.jaxpr.effects)
             )
         ):
-            return traced.placed(lambda new: Placing(new, self._shardings, tree))
+            budget = self._budget if self._is_placed(leaves) else None
+            return traced.placed(lambda new: Placing(new, self._shardings, tree, budget))
         return traced
+
+    def _is_placed(self, leaves) -> bool:
+        """Whether the arguments or options say on which devices a program runs."""
+        return self._shardings is not None or any(type(x) is WithoutPlace or x.aval.place is not None for x in leaves)
 
     def _of_open_sizes(self, leaves, tree, static, args, kwargs) -> Traced:
         """The trace for these arguments, made from the one for all sizes of `symbolic`."""
@@ -324,12 +330,11 @@ class JitFunction(Generic[P, Result]):
         staged = whole.staged._replace(jaxpr=_instances.instantiate(whole.jaxpr, sizes), avals=[x.aval for x in leaves])
         return Traced(self._owner, self._finished(staged), is_quick=True)
 
-    def _finished(self, staged: Staged) -> Staged:
+    def _finished(self, staged: Staged, is_placed: bool = False) -> Staged:
         """The trace with what options change in its program, the sizes of which are numbers."""
-        if self._budget is not None:
-            asked = self._asked.compiler_options
-            program = _budget.within(staged.jaxpr, self._budget, self._name, asked)
-            staged = staged._replace(jaxpr=program)
+        if self._budget is not None and not is_placed:  # else where it is known on which devices
+            make = functools.partial(Program, name=self._name, compiler_options=self._asked.compiler_options)
+            staged = staged._replace(jaxpr=_budget.within(staged.jaxpr, self._budget, self._name, make))
         is_checked = self._checks is not None or staged.jaxpr.effects
         return with_checks(staged, self._checks) if is_checked else staged
 
@@ -362,7 +367,7 @@ class JitFunction(Generic[P, Result]):
         )
         self._log.traced(self._name, time.perf_counter() - start, reason)
         if self._symbolic is None or not _symbolic.is_open(leaves):  # else its instances do
-            staged = self._finished(staged)
+            staged = self._finished(staged, self._is_placed(leaves))
         return Traced(self._owner, staged)
 
     def _names(self, tree, args) -> Names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from gradix._api.jit import donation
 from gradix._api.jit.traced import Traced
 from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
@@ -27,6 +29,7 @@ from gradix._runtime.program import Program, lower
 from gradix._transforms.cse import simplify
 
 _options = _config.state
+_budget = lazy_module("gradix._api.costs.budget")
 
 
 class Shardings:
@@ -187,18 +190,19 @@ class Placing:
         traced: the signature.
         asked: the shardings that the options of `jit` request.
         in_tree: the tree of the arguments.
+        budget: the most bytes for temporaries on a device, where the trace does not keep to it.
         programs: the programs, by the types of the arguments with their places.
     """
 
-    __slots__ = ("traced", "asked", "in_tree", "programs")
+    __slots__ = ("traced", "asked", "in_tree", "budget", "programs")
 
-    def __init__(self, traced: Traced, asked: Shardings | None, in_tree):
-        self.traced, self.asked, self.in_tree = traced, asked, in_tree
+    def __init__(self, traced: Traced, asked: Shardings | None, in_tree, budget: int | None = None):
+        self.traced, self.asked, self.in_tree, self.budget = traced, asked, in_tree, budget
         self.programs: dict = {}
 
     def of(self, traced: Traced) -> Placing:
         """The same for another signature of these arguments."""
-        return Placing(traced, self.asked, self.in_tree)
+        return Placing(traced, self.asked, self.in_tree, self.budget)
 
     def run(self, args):
         """Call the program for the places of these operands."""
@@ -276,11 +280,12 @@ class Placing:
             place = next((a.place for a in avals if a.place is not None), None)
             if place is None and hasattr(device, "platform") and device is not xla.local_devices()[0]:
                 place = Placement(SingleDeviceSharding(device), False)
-            if place is None or place.device is None:
+            chosen = None if place is None else place.device
+            if chosen is None and self.budget is None:
                 return _ORDINARY
-            home, is_committed = Home((place.device,), None), False
+            home, is_committed = Home((chosen or xla.local_devices()[0],), None), False
         elif (
-            self.asked is None
+            self.asked is self.budget is None
             and home == Home((xla.local_devices()[0],), None)
             and not any(a.place is not None for a in avals)
             and not any(type(e) is MeshEffect for e in self.traced.jaxpr.effects)
@@ -290,17 +295,20 @@ class Placing:
         donated = self.traced.donated_inputs
         closed = simplify(self.traced.jaxpr)
         every = [*[c.aval for c in self.traced.consts], *avals]
-        program = Program(
-            closed,
-            self.traced.name,
-            home,
-            every,
-            ins,
-            outs,
+        make = functools.partial(
+            Program,
+            name=self.traced.name,
+            home=home,
+            avals=every,
+            in_shardings=ins,
+            out_shardings=outs,
             donated=donated,
             keep_unused=self.traced.keep_unused,
             compiler_options={**(self.traced.compiler_options or {}), **(options or {})} or None,
         )
+        if self.budget is not None:
+            closed = _budget.within(self.traced.jaxpr, self.budget, self.traced.name, make)
+        program = make(closed)
         if donated:
             donation.check(program.lowered, self.traced)
         if not is_committed:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -282,3 +283,25 @@ def test_texts_with_the_places_of_operations_on_several_devices():
     text = lowered.as_text(debug_info=True)
     assert text.count("manual_computation") == 1 and "test_jit.py" in text
     assert "op_name" in lowered.as_text("hlo", debug_info=True)
+
+
+def test_a_budget_of_memory_is_one_for_each_device():
+    def loss(x, ws):
+        return lax.scan(lambda h, w: (jnp.tanh(h @ w), None), x, ws)[0].sum()
+
+    def temporary(f, *args):
+        return f.lower(*args).compile().memory_analysis().temp_size_in_bytes
+
+    ws = np.random.default_rng(0).random((8, 32, 32), "f") / 4
+    plain = np.random.default_rng(1).random((512, 32), "f")
+    x = gradix.device_put(plain, NamedSharding(gradix.make_mesh((8,), ("d",)), P("d")))
+    gradient = gradix.grad(loss, 1)
+    whole, needed = gradix.jit(gradient), temporary(gradix.jit(gradient), x, ws)
+    assert needed < temporary(whole, plain, ws) / 4  # the budgets below are for the part of one device
+    for budget in (needed, needed * 3 // 4):
+        tight = gradix.jit(gradient, memory=budget)
+        assert temporary(tight, x, ws) <= budget
+        for given in (x, plain):  # the second has all on one device, where the budget is out of reach
+            with warnings.catch_warnings():
+                warnings.simplefilter("error" if given is x else "ignore")
+                np.testing.assert_allclose(tight(given, ws), whole(plain, ws), rtol=1e-4, atol=1e-5)
