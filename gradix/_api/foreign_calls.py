@@ -68,7 +68,7 @@ def ffi_call(
         >>> import gradix
         >>> call = gradix.ffi.ffi_call("my_kernel", gradix.ShapeDtypeStruct((3,), "float32"))
         >>> text = gradix.jit(lambda x: call(x, scale=np.float32(2))).lower(np.ones(3, "f")).as_text()
-        >>> '"my_kernel"' in text and "scale = 2.0" in text
+        >>> "@my_kernel(" in text and "scale = 2.0" in text
         True
     """
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
