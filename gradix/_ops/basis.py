@@ -8,6 +8,7 @@ from operator import methodcaller
 import numpy as np
 
 from gradix._base.bounded import BoundedCache
+from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, located, make_aval
@@ -340,6 +341,12 @@ def unbroadcast(ct, aval):
         return ct
     lead = len(full) - len(shape)
     kept = [i for i in range(lead, len(full)) if shape[i - lead] == full[i]]
+    for i in range(lead, len(full)):
+        if i not in kept and shape[i - lead] != 1:  # a size in another form, not a stretched axis
+            raise InconclusiveDimensionOperation(
+                f"a gradient has size {full[i]} along axis {i - lead} where its value has size {shape[i - lead]}, and "
+                "these are not known to be one size. Take this gradient outside of jit, where sizes are numbers."
+            )
     out = reduce_sum(ct, free_axes(len(full), kept))
     return broadcast_in_dim(out, shape, tuple([i - lead for i in kept])) if len(kept) < len(shape) else out
 
