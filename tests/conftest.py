@@ -14,6 +14,7 @@ import pytest
 
 from gradix._api.jit import sharing
 from gradix._base import config as _config
+from gradix._base.tree import recursion
 
 # No deadline and no complaint of slow draws: both would depend on what else the machine does. Whether draws repeat is
 # said in each profile: hypothesis's own default is another one where the variable CI is set.
@@ -111,6 +112,23 @@ def _numbers_of_its_own(request):
             value.bit_generator.state = type(value.bit_generator)(seed).state
         elif isinstance(value, random.Random | np.random.RandomState):
             value.seed(seed)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _stack_of_its_thread():
+    """A module gives the thread back the levels of recursion that it entered, which all tests after it need.
+
+    Where calls of C have a budget of their own, an exhausted one is given back up to two levels for each frame.
+    """
+    missed = 0 if recursion._is_shared_with_frames() else 2 * recursion._depth()
+
+    def entered():
+        return recursion._entered() - (recursion._depth() if recursion._is_shared_with_frames() else 0)
+
+    before = entered()
+    yield
+    lost = entered() - before
+    assert lost <= missed + 2, f"{lost} levels of recursion were entered and not left"
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
-_lock = threading.Lock()
+T = TypeVar("T")
+
+# Held by whoever changes the recursion limit, which is one for all threads, or needs it steady. A finalizer or a
+# handler of a signal may come to either while its own thread holds it.
+LIMIT_LOCK = threading.RLock()
 _TRACE = 24  # the most frames that tracing a function inside of another one takes
 _MAX_DEPTH = 500  # the most functions traced inside of each other; the C stack is limited
 
@@ -20,8 +26,7 @@ _tracing = _Tracing()
 class Room:
     """While entered, the recursion limit is higher by a number of frames.
 
-    A call from Python to Python takes no memory of the C stack, so a higher limit endangers
-    nothing.
+    A call from Python to Python takes no memory of the C stack.
 
     Example:
         >>> import sys
@@ -37,19 +42,44 @@ class Room:
         self.frames = frames
 
     def __enter__(self) -> None:
-        with _lock:
+        with LIMIT_LOCK:
             sys.setrecursionlimit(sys.getrecursionlimit() + self.frames)
 
     def __exit__(self, *exc) -> None:
-        with _lock:
+        with LIMIT_LOCK:
             try:
                 sys.setrecursionlimit(sys.getrecursionlimit() - self.frames)
             except RecursionError:
                 pass  # another thread is deeper by now: the limit stays high
 
 
-# walks over nested programs end by themselves, however deep these are nested
-FOR_PROGRAMS = Room(20_000)
+# Walks over nested programs end by themselves, however deep these are nested.
+_FOR_PROGRAMS = Room(20_000)
+
+
+def with_room(walk: Callable[..., T], *args, **kwargs) -> T:
+    """What a walk over nested programs returns; where the recursion limit ends it, it is walked once more with room.
+
+    The limit is every thread's, and on Python 3.11 also that of the calls of C, which do take memory of the C stack; so
+    it is left alone as long as it suffices.
+
+    Args:
+        walk: a function that can be called twice.
+
+    Example:
+        >>> def last(nested):
+        ...     return last(nested[1]) if nested else "end"
+        >>> nested = ()
+        >>> for _ in range(2_000):
+        ...     nested = (0, nested)
+        >>> with_room(last, nested)
+        'end'
+    """
+    try:
+        return walk(*args, **kwargs)
+    except RecursionError:
+        with _FOR_PROGRAMS:
+            return walk(*args, **kwargs)
 
 
 class room_to_trace(Room):

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradix._base import events
 from gradix._base.lazy import lazy_module
-from gradix._base.recursion_room import FOR_PROGRAMS
+from gradix._base.recursion_room import with_room
 from gradix._core import seams
 from gradix._core.array import ArrayImpl, OnlyType
 from gradix._core.aval import located, seen
@@ -133,8 +133,7 @@ def lower(
     start = time.perf_counter()
     if seen.counts is not None:
         closed = seen.counts.masked(closed)
-    with FOR_PROGRAMS:
-        module = _module.lower_jaxpr(closed, name, trace_expand=seams.trace_expand, **options)
+    module = with_room(_module.lower_jaxpr, closed, name, trace_expand=seams.trace_expand, **options)
     events.tell_detail("lower", name, time.perf_counter() - start)
     return module
 

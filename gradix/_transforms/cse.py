@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradix._base.recursion_room import FOR_PROGRAMS
+from gradix._base.recursion_room import with_room
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from gradix._core.keys import exact_items
@@ -66,6 +66,9 @@ def _literal(v: Literal):
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program without dead code and common subexpressions, with all its inputs."""
-    with FOR_PROGRAMS:
-        pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
-        return ClosedJaxpr(cse_jaxpr(pruned), closed.consts)
+    return with_room(_simplified, closed)
+
+
+def _simplified(closed: ClosedJaxpr) -> ClosedJaxpr:
+    pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
+    return ClosedJaxpr(cse_jaxpr(pruned), closed.consts)

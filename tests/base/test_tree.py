@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import operator
 import pickle
+import sys
 import threading
 import time
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gradix import tree, tree_util
+from gradix._base.recursion_room import LIMIT_LOCK, Room
 from gradix._base.tree import broadcast_prefix, equality_errors, flatten_axes, prefix_errors, recursion
 
 Point = collections.namedtuple("Point", "x y")
@@ -310,6 +312,41 @@ def test_errors_in_callbacks_do_not_use_up_the_stack():
             with pytest.raises(LookupError, match="refused"):
                 call()
     assert recursion._budget() == before
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_jaxlib_raises_at_a_leaf_does_not_use_up_the_stack():
+    before = recursion._budget()
+    for _ in range(20):
+        for call in (tree.leaves, tree.leaves_with_path):
+            with pytest.raises(DeprecationWarning, match="generator"):
+                call([1, {"k": [(i for i in "ab")]}])
+    assert recursion._budget() == before
+
+
+def test_the_stack_while_other_threads_change_the_limit():
+    stop, interval = threading.Event(), sys.getswitchinterval()
+
+    def trace():
+        while not stop.is_set():
+            with Room(200):
+                sum(range(300))
+
+    threads = [threading.Thread(target=trace) for _ in range(2)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(40):
+            with pytest.raises(RecursionError, match="contains itself"):
+                tree.leaves(cyclic_list())
+            with LIMIT_LOCK:
+                assert recursion._entered() <= 3 * recursion._depth()
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        for thread in threads:
+            thread.join()
 
 
 def test_the_stack_of_another_thread():

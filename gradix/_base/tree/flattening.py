@@ -56,7 +56,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     except Exception as error:
         for _ in LOAN:
             leave()
-        raise failure(error, tree, _with_path(is_leaf))  # noqa: B904
+        raise failure(error, flatten, tree, is_leaf, takes_path=False)  # noqa: B904
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -119,7 +119,7 @@ def tree_flatten_with_path(
     except Exception as error:
         for _ in LOAN:
             leave()
-        raise failure(error, tree, predicate)  # noqa: B904
+        raise failure(error, flatten_with_path, tree, predicate, takes_path=True)  # noqa: B904
 
 
 def tree_leaves_with_path(

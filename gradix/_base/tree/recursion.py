@@ -5,15 +5,19 @@ leave it when a callback raises. So each error deep in a tree would cost its thr
 stack, and a registered node that contains itself all of it. This module gives the levels back.
 """
 
-import contextlib
+import collections
 import ctypes
 import functools
+import itertools
+import operator
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .native import children_with_keys, flatten, key_string
+from gradix._base.recursion_room import LIMIT_LOCK
+
+from .native import children_with_keys, key_string
 
 __all__ = ["LOAN", "failure", "leave"]
 
@@ -25,24 +29,25 @@ LOAN = range(64)
 _PROBE_LIMIT = 20_000
 
 
-def failure(error: Exception, tree: Any, is_leaf: Callable[[tuple, Any], bool] | None) -> Exception:
-    """The error to raise in place of `error`, which flattening `tree` raised.
+def failure(error: Exception, flatten: Callable, tree: Any, is_leaf: Callable | None, takes_path: bool) -> Exception:
+    """The error to raise in place of `error`, which `flatten(tree, is_leaf)` raised.
 
     It must be called after `LOAN` levels were left.
 
     Args:
-        is_leaf: called with (path, node).
+        flatten: a function of jaxlib's that takes trees apart.
+        is_leaf: as given to it.
+        takes_path: whether `is_leaf` is called with (path, node), not with the node.
     """
-    where = _retrace(tree, is_leaf)
+    where = _retrace(tree, is_leaf if takes_path or is_leaf is None else lambda path, node: is_leaf(node))
     if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, RecursionError):
         _settle(-len(LOAN))  # jaxlib raised this error itself, so no levels were lost
         return _caused_by(error, _nesting_error(*where))
     if where[1] != "raises" and isinstance(error, RecursionError):
         _settle(_missing())
         return _caused_by(error, _nesting_error(*where))
-    lost = len(where[0]) if where[1] == "raises" and _is_lossy() else 0
-    _settle(lost - len(LOAN))
-    if where[0] and isinstance(error, (ValueError, TypeError)):
+    _settle(_lost_again(flatten, tree, is_leaf) - len(LOAN))
+    if where[0] and where[1] == "raises" and isinstance(error, (ValueError, TypeError)):
         error.add_note(f"While flattening the pytree, at tree{key_string(where[0])}.")
     return error
 
@@ -101,10 +106,24 @@ def _retrace(tree: Any, is_leaf) -> tuple:
 
 def _settle(levels: int) -> None:
     """Leave that many levels of recursion, or enter as many if negative."""
-    for _ in range(levels):
-        leave()
-    for _ in range(-levels):
-        _enter()
+    _times(leave if levels > 0 else _enter, itertools.repeat((), abs(levels)))
+
+
+def _times(call: Callable[[], Any], turns: Iterator[tuple]) -> None:
+    """Call a function of C for each turn; no signal is handled between the calls."""
+    collections.deque(itertools.starmap(call, turns), maxlen=0)
+
+
+def _lost_again(flatten: Callable, tree: Any, is_leaf: Callable | None) -> int:
+    """The levels that a call that raised lost; the same call, made once more to measure them, loses as many again."""
+    before = _entered()
+    try:
+        flatten(tree, is_leaf)
+    except RecursionError:
+        return 0  # of a level that raises sometimes
+    except Exception:
+        return 2 * (_entered() - before)
+    return 0
 
 
 def _missing() -> int:
@@ -114,8 +133,16 @@ def _missing() -> int:
     stack is not known: no more than two for each frame, so that never too many levels are left.
     """
     if _is_shared_with_frames():
-        return sys.getrecursionlimit() - _depth() - _budget()
-    return max(_whole_budget() - 2 * _depth() - _budget(), -len(LOAN))
+        return _entered() - _depth()
+    return max(_entered() - 2 * _depth(), -len(LOAN))
+
+
+def _entered() -> int:
+    """The levels that this thread has entered: calls of C, and frames of Python where both have one budget."""
+    if not _is_shared_with_frames():
+        return _whole_budget() - _budget()
+    with LIMIT_LOCK:
+        return sys.getrecursionlimit() - _budget()
 
 
 @functools.cache
@@ -125,7 +152,8 @@ def _is_shared_with_frames() -> bool:
     def deeper(frames: int) -> int:
         return deeper(frames - 1) if frames else _budget()
 
-    return _budget() > deeper(8)
+    with LIMIT_LOCK:
+        return _budget() > deeper(8)
 
 
 @functools.cache
@@ -140,15 +168,19 @@ def _whole_budget() -> int:
 
 def _budget() -> int:
     """The number of recursion levels that are left to this thread."""
-    entered = 0
+    most = max(_PROBE_LIMIT, sys.getrecursionlimit() + 1_000)
+    turns = itertools.repeat((), most)
     try:
-        while entered < _PROBE_LIMIT:
-            _enter()
-            entered += 1
+        _times(_enter, turns)
     except RecursionError:
-        pass
-    for _ in range(entered):
-        leave()
+        for _ in LOAN:
+            leave()
+        entered = most - operator.length_hint(turns) - 1
+    else:
+        for _ in LOAN:
+            leave()
+        entered = most
+    _settle(entered - len(LOAN))
     return entered
 
 
@@ -158,20 +190,3 @@ def _depth() -> int:
     while frame is not None:
         frame, depth = frame.f_back, depth + 1
     return depth
-
-
-@functools.cache
-def _is_lossy() -> bool:
-    """Whether this jaxlib loses levels when a callback raises."""
-
-    def refuse(node):
-        if node == 0:
-            raise LookupError
-        return False
-
-    before = _budget()
-    with contextlib.suppress(LookupError):
-        flatten([[[0]]], refuse)
-    lost = before - _budget()
-    _settle(lost)
-    return lost > 0
