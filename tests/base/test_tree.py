@@ -11,6 +11,8 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
+import gradix
+import gradix.numpy as jnp
 from gradix import tree, tree_util
 from gradix._base.recursion_room import LIMIT_LOCK, Room
 from gradix._base.tree import broadcast_prefix, equality_errors, flatten_axes, prefix_errors, recursion
@@ -312,6 +314,21 @@ def test_errors_in_callbacks_do_not_use_up_the_stack():
             with pytest.raises(LookupError, match="refused"):
                 call()
     assert recursion._budget() == before
+
+
+def test_errors_in_arguments_do_not_use_up_the_stack():
+    unsorted, node = {1: 2, "a": [3]}, Refusing()
+    for call in (
+        lambda: gradix.jit(lambda x: x)(unsorted),
+        lambda: gradix.jit(lambda x: x)([[node]]),
+        lambda: gradix.vmap(lambda x: x, in_axes=({1: 2, "a": 0},))(jnp.ones(3)),
+        lambda: gradix.grad(lambda x: 1.0)([node]),
+    ):
+        before = recursion._budget()
+        for _ in range(10):
+            with pytest.raises((ValueError, LookupError)):
+                call()
+        assert recursion._budget() == before
 
 
 @pytest.mark.filterwarnings("error")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gradix._api.arguments import positions, signature
 from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, fingerprint
 from gradix._api.jit.static_errors import not_hashable
-from gradix._base.tree import flatten
+from gradix._base.tree import tree_flatten as flatten
 
 
 class ArgumentRoles:

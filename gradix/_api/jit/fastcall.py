@@ -13,7 +13,7 @@ import numpy as np
 from gradix._api.jit.traced import Traced
 from gradix._base import config as _config
 from gradix._base.config import guards_transfers
-from gradix._base.tree import flatten
+from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import float0
 from gradix._core.trace import state

@@ -36,7 +36,7 @@ from gradix._base.bounded import BoundedCache, clear_all
 from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
-from gradix._base.tree import flatten, tree_flatten, tree_structure
+from gradix._base.tree import tree_flatten as flatten, tree_structure
 from gradix._core.array import ArrayImpl, as_array, check_number
 from gradix._core.aval import make_aval, seen as met
 from gradix._core.dtypes import canonicalize_dtype
@@ -168,10 +168,7 @@ class JitFunction(Generic[P, Result]):
         if _options.jax_disable_jit:
             return self._fun(*args, **kwargs)
         parts = self._split(args, kwargs) if self._has_static else (args, kwargs, ())
-        try:
-            leaves, tree = flatten(parts[:2])
-        except Exception:
-            leaves, tree = tree_flatten(parts[:2])  # its error names the position in the tree
+        leaves, tree = flatten(parts[:2])
         key = [_options.context, tree]
         for x in leaves:
             if type(x) is not ArrayImpl:

@@ -14,7 +14,7 @@ from jaxlib._jax import JaxRuntimeError, pytree  # noqa: E402
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "JaxRuntimeError", "KeyEntry", "KeyPath", "PyTreeDef",
-    "PyTreeRegistry", "SequenceKey", "children_with_keys", "flatten", "flatten_with_path", "key_string",
+    "PyTreeRegistry", "SequenceKey", "children_with_keys", "key_string",
     "leaf_definition", "make_node", "registry",
 ]  # fmt: skip
 

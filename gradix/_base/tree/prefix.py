@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from .flattening import tree_flatten
-from .native import PyTreeDef, children_with_keys, flatten, key_string
+from .native import PyTreeDef, children_with_keys, key_string
 
 __all__ = ["broadcast_prefix", "equality_errors", "flatten_axes", "prefix_errors"]
 
@@ -88,7 +88,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, of_call: bool = 
     """
     if axis_tree is None or type(axis_tree) is int:
         return [axis_tree] * treedef.num_leaves
-    axes, axes_def = flatten(axis_tree, _is_none)
+    axes, axes_def = tree_flatten(axis_tree, _is_none)
     counts = _leaf_counts(axes_def, treedef)
     if counts is not None:
         return _spread(axes, counts)
