@@ -6,5 +6,5 @@ from pathlib import Path
 
 PROJECT = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8"))
 for needed in PROJECT["project"]["dependencies"]:
-    name, least = re.match(r"([\w-]+)>=([\d.]+)", needed).groups()
-    print(f"{name}=={least}.*")
+    name, least, where = re.match(r"([\w-]+)>=([\d.]+)[^;]*(;.*)?", needed).groups()
+    print(f"{name}=={least}.*{where or ''}")
