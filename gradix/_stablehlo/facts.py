@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ class Convolution(NamedTuple):
 
 
 class Facts:
-    """What a module holds.
+    """What a module holds; what follows from it is asked for once the module is written.
 
     Attributes:
         structured: the names of its operations with regions, such as loops and reductions.
@@ -54,18 +55,6 @@ class Facts:
         rewrites: how often each of the platform's rewrites was taken, by name.
     """
 
-    __slots__ = (
-        "structured",
-        "programs",
-        "arguments",
-        "results",
-        "products",
-        "convolutions",
-        "custom_calls",
-        "factored",
-        "rewrites",
-    )
-
     def __init__(self):
         self.structured: set[str] = set()
         self.programs: list[Jaxpr] = []
@@ -77,41 +66,41 @@ class Facts:
         self.factored: int | None = 0
         self.rewrites: dict[str, int] = {}
 
-    @property
+    @cached_property
     def has_loop(self) -> bool:
         return "while" in self.structured
 
-    @property
+    @cached_property
     def largest_argument(self) -> int | None:
         """The elements of the largest argument or result; None where one is of unknown size."""
         return _largest(self.arguments)
 
-    @property
+    @cached_property
     def largest(self) -> int | None:
         """The elements of the largest array of all; None where one is of unknown size."""
         return _largest({*self.arguments, *[v.aval for j in self.programs for e in j.eqns for v in e.outvars]})
 
-    @property
+    @cached_property
     def largest_fused(self) -> int | None:
         """The elements of the largest array that a fused operation gives; not of stacks of rows."""
         return _largest({v.aval for j in self.programs for e in j.eqns if is_fused(e.primitive) for v in e.outvars})
 
-    @property
+    @cached_property
     def dtypes(self) -> set:
         """The dtypes of its values."""
         return {getattr(v.aval, "dtype", None) for j in self.programs for e in j.eqns for v in e.outvars}
 
-    @property
+    @cached_property
     def alike(self) -> int:
         """How many results have the type of an earlier result."""
         return len(self.results) - len(set(self.results))
 
-    @property
+    @cached_property
     def equations(self) -> int:
         """The number of equations."""
         return sum([len(j.eqns) for j in self.programs])
 
-    @property
+    @cached_property
     def repeated(self) -> int:
         """How many operations that are not fused, such as products, equal an earlier one."""
         kernels = [
@@ -122,12 +111,12 @@ class Facts:
         ]
         return max(sum([n - 1 for n in self.products.values()]), len(kernels) - len(set(kernels)))
 
-    @property
+    @cached_property
     def evaluations(self) -> int:
         """The most places at which a fused loop evaluates one value (see `most_evaluations`)."""
         return max([most_evaluations(j) for j in self.programs], default=1)
 
-    @property
+    @cached_property
     def primitives(self) -> set:
         """The primitives of its equations."""
         return {e.primitive for j in self.programs for e in j.eqns}
@@ -149,4 +138,4 @@ class Facts:
 
 def _largest(avals) -> int | None:
     sizes = [getattr(a, "size", 0) for a in avals]
-    return max(sizes, default=0) if all(type(n) is int for n in sizes) else None
+    return max(sizes, default=0) if {int}.issuperset(map(type, sizes)) else None
