@@ -42,7 +42,7 @@ class ShapedArray:
     # the Placement of a concrete array that is committed to devices
     place: Any = None
     plain = property(lambda self: self)
-    mat = property(lambda self: manual_axis_type(self.vma))
+    manual_axis_type = mat = property(lambda self: manual_axis_type(self.vma))
     is_high = False  # types of libraries above arrays say otherwise
 
     shape: tuple

@@ -21,7 +21,13 @@ MODULES = {
     "experimental.fused": Absent(
         "nobody known", "fuses a function into one kernel of an accelerator, and has no rule for CPUs"
     ),
-    "experimental.colocated_python": Absent("orbax-checkpoint", "runs Python on the hosts of remote devices"),
+    **dict.fromkeys(
+        [
+            f"experimental.colocated_python.{part}"
+            for part in ("func", "func_backend", "obj", "obj_backend", "serialization")
+        ],
+        Absent("orbax-checkpoint", "runs Python on the hosts of remote devices"),
+    ),
     "extend.ifrt_programs": Absent("orbax-checkpoint", "builds programs for remote clusters"),
 }
 
