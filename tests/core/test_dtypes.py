@@ -432,7 +432,10 @@ def test_issubdtype_of_the_rest(a, b, want):
 def test_finfo_and_iinfo():
     for name, facts in FACTS["finfo"].items():
         info = dtypes.finfo(name)
-        assert {k: str(getattr(info, k)) for k in facts} == facts
+        for k, fact in facts.items():
+            found = str(getattr(info, k))
+            # how many digits of the largest number are written depends on the release of NumPy
+            assert found == fact or k in ("min", "max") and float(found) == float(fact), (name, k)
     assert (dtypes.iinfo("int4").min, dtypes.iinfo("uint2").max, dtypes.iinfo(int).bits) == (-8, 3, 64)
 
 

@@ -60,6 +60,8 @@ jnp.polyder(V, 3), jnp.polyint(V, 0), jnp.polyder(V, 0)
 
 @pytest.mark.parametrize("text", CASES)
 def test_as_numpy(text):
+    if "matvec" in text and not hasattr(np, "matvec"):
+        pytest.skip("this NumPy has no matvec and vecmat")
     jnp_names = {"jnp": jnp, "np": np, **{k: jnp.asarray(v) for k, v in GIVEN.items()}}
     wide = {k: v.astype(np.float64 if v.dtype == np.float32 else v.dtype) for k, v in GIVEN.items()}
     got, want = (

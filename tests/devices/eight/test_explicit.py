@@ -233,7 +233,6 @@ OPEN = [
     (lambda a, i: a[i], r"at\[...\].get\(out_sharding="),
     (lambda a: a.at[0].set(1.0), r"at\[...\].set/add"),
     (lambda b: b[:3], "not divisible by mesh axes"),
-    (lambda a: gradix.ffi.ffi_call("none", gradix.ShapeDtypeStruct(a.shape, a.dtype))(a), "auto_axes"),
 ]
 
 
@@ -243,6 +242,23 @@ def test_what_types_leave_open_raises_and_says_what_to_write():
         given = [have[n] for n in f.__code__.co_varnames[: f.__code__.co_argcount]]
         with pytest.raises(ShardingTypeError, match=match):
             gradix.jit(f)(*given)
+
+
+def test_a_foreign_function_gets_whole_arrays():
+    from gradix.lax import linalg
+
+    whole = np.eye(4, dtype="float32") * 4 + 1
+    linalg.cholesky(jnp.asarray(whole))  # registers LAPACK's functions
+    types = [gradix.ShapeDtypeStruct((4, 4), np.float32), gradix.ShapeDtypeStruct((), np.int32)]
+
+    def factored(a):
+        call = gradix.ffi.ffi_call("lapack_spotrf_ffi", types, input_layouts=[(1, 0)], output_layouts=[(1, 0), ()])
+        return call(a, uplo=np.uint8(ord("L")))[0]
+
+    divided = gradix.device_put(whole, NamedSharding(operands(gradix)["a"].sharding.mesh, P("x")))
+    lower = gradix.jit(factored)(divided)
+    assert lower.sharding.spec == P(None, None)
+    np.testing.assert_allclose(np.tril(lower), np.linalg.cholesky(whole), rtol=1e-5)
 
 
 def test_wrong_use(mesh):
