@@ -19,6 +19,7 @@ from gradix._ops.sharding import (
     asked as asked,
     divided as divided,
     of_rank as of_rank,
+    rearranged as rearranged,
     reshard_p,
     shard_alike_p,
     sharding_constraint_p,
@@ -110,6 +111,8 @@ def _apply(name: str, prim, x, given):
                 f"provided: {PartitionSpec(*want)}. Please "
                 "use `gradix.sharding.reshard` to divide the array in another way."
             )
+        if isinstance(x, Tracer):
+            return x
     if (
         type(x) is ArrayImpl
         and state.stage is None

@@ -22,6 +22,7 @@ from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
 from gradix._core.array import ArrayImpl, as_array, typeof
+from gradix._core.aval import seen
 from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
@@ -163,6 +164,14 @@ def _length(rows, length, tree) -> int:
             f"scan got value with no leading axis to scan over: {', '.join(scalars)}. Let the function "
             "close over values that all steps share."
         )
+    for name, x in zip(_names(tree), rows) if seen.meshes else ():
+        division = getattr(x.aval, "division", None)
+        if division is not None and division.spec[0] is not None:
+            raise ValueError(
+                f"0th dimension of all xs should be replicated: scan reads one row after the other, and {name} of type "
+                f"{x.aval.str_short()} is divided over {division.spec[0]!r} along them. Reshard it with "
+                f"gradix.sharding.reshard({name}, {division.spec.update(partitions=(None, *division.spec[1:]))})."
+            )
     sizes = {x.aval.shape[0]: None for x in rows}
     if length is not None:
         if is_unknown(length):

@@ -125,6 +125,11 @@ def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
             )
         given, layout = given.sharding, given.layout
     if isinstance(given, PartitionSpec):
+        if len(given) > len(shape):
+            raise ValueError(
+                f"PartitionSpec {given} is only valid for values of rank at least {len(given)}, but was applied to a "
+                f"value of rank {len(shape)}: a ShapeDtypeStruct of shape {shape}."
+            )
         mesh = _options.gradix_mesh
         if mesh is None or not mesh.axis_names:
             raise TypeError(

@@ -11,7 +11,7 @@ from gradix._base import config as _config
 from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl
-from gradix._core.divisions import sums
+from gradix._core.divisions import entries, sums
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.promotion import promote_pair
 from gradix._core.trace import outside
@@ -174,16 +174,24 @@ def _carry_types(what, name, tree, in_avals, out_avals, wrong) -> str:
 
 
 def _differ(a, b) -> bool:
-    return a.shape != b.shape or a.dtype != b.dtype or a.vma != b.vma or sums(a) != sums(b)
+    if a.shape != b.shape or a.dtype != b.dtype or a.vma != b.vma:
+        return True
+    return a.division is not b.division and _spread(a) != _spread(b)
+
+
+def _spread(aval) -> tuple:
+    """How a type says that values are divided over explicit mesh axes, and summed over them."""
+    return entries(aval), sums(aval)
 
 
 def _advice(a, b, place: str) -> str:
     if a.vma != b.vma and a.shape == b.shape and a.dtype == b.dtype:
         which, more = ("the output", a.vma - b.vma) if a.vma - b.vma else ("the initial", b.vma - a.vma)
         return f"apply lax.pcast(..., {tuple(sorted(map(str, more)))}, to='varying') to {which} value of {place}"
-    if sums(a) != sums(b) and a.shape == b.shape and a.dtype == b.dtype:
+    if _spread(a) != _spread(b) and a.shape == b.shape and a.dtype == b.dtype:
         spec = b.division.spec if b.division is not None else "PartitionSpec()"
-        return f"start {place} with gradix.sharding.reshard(..., {spec}), as the sums over mesh axes differ"
+        why = "the sums over mesh axes differ" if sums(a) != sums(b) else "the two are divided differently"
+        return f"start {place} with gradix.sharding.reshard(..., {spec}), as {why}"
     if a.shape != b.shape:
         return f"keep {place} of shape {a.shape} (for example with an array of fixed size and `.at[i].set`)"
     return f"return {place}.astype({a.dtype}), or start the carry with dtype {b.dtype}"
@@ -193,7 +201,7 @@ def differs(a, b) -> str:
     if a.shape != b.shape and a.dtype != b.dtype:
         return "the shapes and the dtypes do not match"
     if a.shape == b.shape and a.dtype == b.dtype:
-        return "the manual axis types do not match"
+        return "the manual axis types do not match" if a.vma != b.vma else "the shardings do not match"
     return "the shapes do not match" if a.shape != b.shape else "the dtypes do not match"
 
 

@@ -41,6 +41,11 @@ def check_spec(spec: PartitionSpec, mesh: BaseMesh) -> None:
                 f"axes: {axes} and mesh: {mesh}. Make the mesh with make_mesh, or with "
                 "axis_types=(AxisType.Explicit, ...)."
             )
+    if any(p is UNCONSTRAINED for p in spec) and mesh.axis_names and AxisType.Auto not in mesh.axis_types:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`, as the compiler decides "
+            f"only about those. Got mesh axis_types: {mesh.axis_types}. Write None for an axis that is whole."
+        )
     seen: set = set()
     for name in [a for p in spec for a in axes_of(p)] + sorted(spec.unreduced, key=str):
         if name not in mesh.axis_names:

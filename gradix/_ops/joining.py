@@ -12,7 +12,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, merged, resized, undivided
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, reduce_sum, to_axis, zeros
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, memoised
@@ -114,6 +114,7 @@ class Split(Primitive):
 
     rearranges = True
     multiple_results = True
+    mesh = MeshTraits(sums="kept")
 
     @memoised
     def _types(self, x, sizes, axis):

@@ -16,7 +16,7 @@ from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose a
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays
-from gradix._ops.sharding import divided
+from gradix._ops.sharding import rearranged
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, Size
@@ -186,7 +186,7 @@ def reshape(
                [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
-        return divided(reshape, out_sharding, operand, new_sizes, dimensions)
+        return rearranged(reshape, out_sharding, operand, new_sizes, dimensions)
     (operand,) = arrays("reshape", operand)
     new_sizes = canonical_shape(new_sizes, "new_sizes")
     aval = operand.aval
@@ -294,7 +294,7 @@ def broadcast_in_dim(
                [1, 1, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        return divided(broadcast_in_dim, out_sharding, operand, shape, broadcast_dimensions)
+        return rearranged(broadcast_in_dim, out_sharding, operand, shape, broadcast_dimensions)
     (operand,) = arrays("broadcast_in_dim", operand)
     shape = canonical_shape(shape)
     check_sizes("broadcast_in_dim", shape)
@@ -318,7 +318,7 @@ def broadcast(
         Array([1., 1.], dtype=float32, weak_type=True)
     """
     if out_sharding is not None:
-        return divided(broadcast, out_sharding, operand, sizes)
+        return rearranged(broadcast, out_sharding, operand, sizes)
     (operand,) = arrays("broadcast", operand)
     sizes = canonical_shape(sizes, "sizes")
     if not sizes:

@@ -326,3 +326,27 @@ def divided(function: Callable, out_sharding, *args, **options):
             _programs.clear()
         found = _programs[key] = seams.jit(whole)
     return found(*operands)
+
+
+def rearranged(function: Callable, out_sharding, operand, *args, **options):
+    """`function(operand, *args, **options)`, which moves elements, resharded to `out_sharding`.
+
+    Raises:
+        ValueError: `out_sharding` is unreduced or reduced over other mesh axes than the operand.
+    """
+    name = getattr(function, "__name__", "a function")
+    array = as_array(operand)
+    sharding, have = asked(name, out_sharding, (array,)), sums(array.aval)
+    for kind in ("unreduced", "reduced"):
+        own, wanted = getattr(have, kind), getattr(sharding.spec, kind)
+        if own != wanted:
+            rule = f"must be {kind} over the same mesh axes as operand" if own else f"cannot contain {kind} axes"
+            raise ValueError(
+                f"out_sharding passed to {name} {rule}, as {name} only moves elements. Got out_sharding: "
+                f"{sharding.spec} and operand type: {array.aval.str_short()}. Reshard the operand or the result with "
+                "gradix.sharding.reshard(x, PartitionSpec(...))."
+            )
+    if have == NO_SUMS:
+        return divided(function, out_sharding, operand, *args, **options)
+    out = function(array, *args, **options)
+    return reshard(out, of_rank(_without_more(sharding, out.aval.ndim), out.aval.ndim))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix import lax
-from gradix._api.constraints import divided
+from gradix._api.constraints import rearranged
 from gradix._api.jit.replay import replayed
 from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
@@ -38,7 +38,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: NamedSharding 
         `jnp.broadcast_arrays`, `jnp.broadcast_shapes`, `jnp.tile`, `jnp.repeat`.
     """
     if out_sharding is not None:
-        return divided(broadcast_to, out_sharding, array, shape)
+        return rearranged(broadcast_to, out_sharding, array, shape)
     array = as_operand("broadcast_to", array)
     shape = _given_shape(shape)
     own = array.aval.shape

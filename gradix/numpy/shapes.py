@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from gradix import lax
-from gradix._api.constraints import divided
+from gradix._api.constraints import rearranged
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core.dimensions.expression import check_not_one, is_undecided_remainder
@@ -69,7 +69,7 @@ def reshape(
         of elements.
     """
     if out_sharding is not None:
-        return divided(reshape, out_sharding, a, shape, order, copy=copy)
+        return rearranged(reshape, out_sharding, a, shape, order, copy=copy)
     if isinstance(a, np.ndarray) and is_staging() and order in ("C", "F"):
         shape = _new_shape(a.shape, shape)
         if all(isinstance(n, int) for n in shape):
@@ -131,7 +131,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: NamedSharding | Parti
         Array([0, 2, 1, 3], dtype=int32)
     """
     if out_sharding is not None:
-        return divided(ravel, out_sharding, a, order)
+        return rearranged(ravel, out_sharding, a, order)
     if order == "K":
         raise NotImplementedError("ravel: order='K' is not supported, as arrays have no memory order. Use 'C' or 'F'.")
     a = as_operand("ravel", a)

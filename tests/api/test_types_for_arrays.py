@@ -37,3 +37,8 @@ def test_a_type_is_no_value():
         gradix.jit(lambda x: VECTOR)(1.0)
     with pytest.raises(TypeError, match="does not have a value"):
         gradix.jit(lambda x: gradix.jit(lambda y: y + x)(VECTOR))(1.0)
+
+
+def test_a_description_says_first_that_its_spec_is_too_long():
+    with pytest.raises(ValueError, match="rank at least 3, but was applied to a value of rank 2"):
+        gradix.ShapeDtypeStruct((4, 4), "float32", sharding=gradix.P(None, "x", None))

@@ -325,24 +325,22 @@ def _division(fun, leaves, axes, spmd_axis_name) -> tuple | None:
     Raises:
         ValueError: arguments are divided differently along it, or in another way than `spmd_axis_name` says.
     """
-    found: tuple | None = None
-    for x, a in zip(leaves, axes):
-        division = None if a is None else getattr(typeof(x), "division", None)
-        if division is None or division.spec[a] is None:
-            continue
-        entry = division.spec[a]
-        if found is not None and entry != found[1]:
+    mapped = [(getattr(typeof(x), "division", None), a) for x, a in zip(leaves, axes) if a is not None]
+    rows = [None if division is None else division.spec[a] for division, a in mapped]
+    if all(entry is None for entry in rows):
+        return None
+    for entry in rows:
+        if entry != rows[0]:
             raise ValueError(
-                f"vmap of {name_of(fun)}: the mapped axes of the arguments are divided differently, over {found[1]!r} "
+                f"vmap of {name_of(fun)}: the mapped axes of the arguments are divided differently, over {rows[0]!r} "
                 f"and over {entry!r}. Reshard one of them with gradix.sharding.reshard(x, PartitionSpec(...))."
             )
-        if spmd_axis_name is not None and axes_of(entry) != axes_of(spmd_axis_name):
-            raise ValueError(
-                f"vmap of {name_of(fun)}: spmd_axis_name={spmd_axis_name!r} contradicts the type of an argument, whose "
-                f"mapped axis is divided over {entry!r}. Leave spmd_axis_name out: the types say how it is divided."
-            )
-        found = division.mesh, entry
-    return found
+    if spmd_axis_name is not None and axes_of(rows[0]) != axes_of(spmd_axis_name):
+        raise ValueError(
+            f"vmap of {name_of(fun)}: spmd_axis_name={spmd_axis_name!r} contradicts the type of an argument, whose "
+            f"mapped axis is divided over {rows[0]!r}. Leave spmd_axis_name out: the types say how it is divided."
+        )
+    return next(division.mesh for division, _ in mapped if division is not None), rows[0]
 
 
 def _divided(value, axis, divided: tuple):
