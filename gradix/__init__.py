@@ -107,6 +107,7 @@ with on_demand(globals()):
         set_mesh as set_mesh,
     )
     from gradix._api.constraints import reshard as reshard
+    from gradix._base.user_contexts import make_user_context as make_user_context
     from gradix._api.placing import (device_get as device_get, device_put as device_put)
     from gradix._api.array_assembly import (
         device_put_replicated as device_put_replicated, device_put_sharded as device_put_sharded,

@@ -204,7 +204,12 @@ def as_names(name: str, argnames) -> tuple[str, ...]:
     return names
 
 
-def check_callable(name: str, function) -> None:
+def check_callable(name: str, function, takes_static: bool = False) -> None:
+    if isinstance(function, staticmethod) and not takes_static:
+        raise TypeError(
+            f"staticmethod arguments are not supported by {name}, got {function!r}. Apply {name} to the function, and "
+            f"staticmethod to the result: @staticmethod above @{name}."
+        )
     if not callable(function):
         raise TypeError(
             f"{name} expects a function as its first argument, got {function!r} of type "

@@ -10,7 +10,7 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
-from gradix._core.aval import ShapedArray, dtype_name, located, make_aval, within
+from gradix._core.aval import ShapedArray, dtype_name, located, make_aval, marks_of, within
 from gradix._core.divisions import explicit_part
 from gradix._core.dtypes import ExtendedDType, canonicalize_dtype
 from gradix._core.named_sharding import NamedSharding
@@ -59,7 +59,7 @@ class ShapeDtypeStruct:
     size = property(lambda self: prod(self.shape))
     ndim = property(lambda self: len(self.shape))
     format = property(lambda self: Format(self.layout, self.sharding))
-    vma = property(lambda self: self.manual_axis_type or frozenset())
+    vma = property(lambda self: marks_of(self.manual_axis_type))
 
     @classmethod
     def like(cls, x) -> ShapeDtypeStruct:
@@ -96,6 +96,7 @@ class ShapeDtypeStruct:
                     ("sharding", self.sharding, self.sharding is not None),
                     ("format", self.layout, self.layout is not None),
                     ("weak_type", True, self.weak_type),
+                    ("manual_axis_type", self.manual_axis_type, bool(self.vma)),
                     ("is_ref", True, self.is_ref),
                 )
                 if given
@@ -104,7 +105,7 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype_name(self.dtype)}{rest})"
 
     def _key(self) -> tuple:
-        return self.shape, self.dtype, self.sharding, self.layout, self.weak_type, self.is_ref
+        return self.shape, self.dtype, self.sharding, self.layout, self.weak_type, self.is_ref, self.vma
 
     def __eq__(self, other) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -156,7 +157,8 @@ def aval_of(x) -> Any:
     plain = make_aval(
         tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True), bool(getattr(x, "weak_type", False))
     )
-    return located(plain, division=explicit_part(getattr(x, "sharding", None), plain.ndim))
+    vma = marks_of(getattr(x, "manual_axis_type", None))
+    return located(plain, vma=vma, division=explicit_part(getattr(x, "sharding", None), plain.ndim))
 
 
 class Typed:
@@ -179,10 +181,18 @@ def typed(x) -> Typed | Ref:
         sharding = getattr(x, "sharding", None)
         if isinstance(sharding, Sharding):
             aval = located(aval, committed(sharding), division=explicit_part(sharding, aval.ndim))
+        elif marks := marks_of(getattr(x, "manual_axis_type", None)):
+            aval = located(aval, vma=marks)
         return Ref(AbstractRef(aval), None) if getattr(x, "is_ref", False) is True else Typed(aval)
     return Typed(as_array(x).aval)
 
 
 def struct_of(aval, sharding: Sharding | None = None) -> ShapeDtypeStruct:
     """The `ShapeDtypeStruct` of a type; without a sharding, with its division over `Explicit` axes."""
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding or aval.division)
+    return ShapeDtypeStruct(
+        aval.shape,
+        aval.dtype,
+        weak_type=aval.weak_type,
+        sharding=sharding or aval.division,
+        manual_axis_type=aval.mat if aval.vma else None,
+    )

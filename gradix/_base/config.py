@@ -92,6 +92,11 @@ def define(name: str, default: Any, values: Any = None, *, traced: bool = False)
     _refresh_contexts()
 
 
+def process_wide(name: str) -> Any:
+    """The value of an option in threads that do not override it."""
+    return getattr(_State, _known(name))
+
+
 def on_update(name: str, hook: Callable[[Any], None]) -> None:
     """Call `hook(value)` before `config.update` sets an option; it may raise to refuse it."""
     _hooks.setdefault(_known(name), []).append(hook)

@@ -198,6 +198,7 @@ IMPLIED = {
 TRACED = frozenset(
     {
         "jax_allow_f16_reductions",
+        "jax_auto_pcast",
         "jax_check_static_indices",
         "jax_custom_vjp3",
         "jax_debug_infs",
@@ -207,6 +208,7 @@ TRACED = frozenset(
         "jax_default_matmul_precision",
         "jax_default_prng_impl",
         "jax_disable_jit",
+        "jax_disable_vmap_shmap_error",
         "jax_enable_checks",
         "jax_enable_custom_prng",
         "jax_enable_x64",
@@ -220,6 +222,7 @@ TRACED = frozenset(
         "jax_numpy_rank_promotion",
         "jax_pallas_enable_debug_checks",
         "jax_random_seed_offset",
+        "jax_remove_size_one_mesh_axis_from_type",
         "jax_softmax_custom_jvp",
         "jax_threefry_partitionable",
         "jax_use_direct_linearize",

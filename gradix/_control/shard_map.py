@@ -11,7 +11,7 @@ from gradix._control.inner_programs import dependent
 from gradix._control.summands import marks_of_results
 from gradix._core.aval import Reduced, located, make_aval, reduced_axes, seen
 from gradix._core.dimensions.expression import is_symbolic_shape
-from gradix._core.divisions import entries, explicit_part, names_in
+from gradix._core.divisions import entries, explicit_part, names_in, tracked_axes
 from gradix._core.effects import MeshEffect, NamedAxisEffect
 from gradix._core.jaxpr import ClosedJaxpr, axis_names, jaxprs_in_params
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
@@ -64,7 +64,7 @@ class part_of_mesh:
         inner = around(self.mesh).update_axis_types(dict.fromkeys(self.axes, AxisType.Manual))
         self.saved = s.axes, s.manual, _config.enter_local("gradix_mesh", inner)
         s.axes = {**s.axes, **{n: Frame(shape[n]) for n in self.axes}}
-        s.manual = s.manual | self.axes if self.check_vma else s.manual - self.axes
+        s.manual = s.manual | tracked_axes(self.mesh, self.axes) if self.check_vma else s.manual - self.axes
         seen.meshes = True
 
     def __exit__(self, *exc) -> None:
@@ -77,7 +77,7 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
     sizes, shape = mesh.shape, list(aval.shape)
     for i, p in enumerate(spec):
         shape[i] //= prod([sizes[a] for a in axes_of(p)])
-    vma = varying_of(spec) if check_vma else frozenset()
+    vma = varying_of(spec, mesh) if check_vma else frozenset()
     left = None
     if aval.division is not None:  # the division over axes that are not manual is kept
         left = explicit_part(
@@ -87,10 +87,11 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
     return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma, division=left)
 
 
-def varying_of(spec) -> frozenset:
-    """Over which mesh axes parts of arrays with this spec vary; marked if they are reduced."""
+def varying_of(spec, mesh: BaseMesh) -> frozenset:
+    """Over which axes of a mesh parts of arrays with this spec vary; marked if they are reduced."""
     named = frozenset([a for p in spec for a in axes_of(p)])
-    return (named | spec.unreduced).union(map(Reduced, spec.reduced))
+    reduced = tracked_axes(mesh, spec.reduced)
+    return tracked_axes(mesh, named | spec.unreduced).union(map(Reduced, reduced))
 
 
 def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
@@ -273,7 +274,7 @@ class ShardMap(Primitive):
             back = _fitted(
                 back,
                 [() if checked else _unmapped(s, mesh, axes) for s in x_specs],
-                [varying_of(s.to_ct_spec()) if checked else frozenset() for s in x_specs],
+                [varying_of(s.to_ct_spec(), mesh) if checked else frozenset() for s in x_specs],
             )
         known = [(a, s) for a, s, is_lin in zip(args, in_specs, linear) if not is_lin]
         outs = bind(

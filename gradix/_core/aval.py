@@ -289,16 +289,19 @@ def located(plain: ShapedArray, place=None, vma: frozenset = frozenset(), divisi
 
 def _typed(plain: ShapedArray, sharding, manual: ManualAxisType | None) -> ShapedArray:
     """The type with the explicit part of a sharding, and with the manual axes that are named."""
-    if manual is None:
-        vma = NONE
-    else:
-        if manual.unreduced:
-            raise NotImplementedError(
-                f"a type that is unreduced over the manual axes {set(manual.unreduced)} is not possible: "
-                "within shard_map such values vary over the axes."
-            )
-        vma = manual.varying | {Reduced(a) for a in manual.reduced}
-    return located(plain, None, vma, seen.explicit_part(sharding, plain.ndim))
+    return located(plain, None, marks_of(manual), seen.explicit_part(sharding, plain.ndim))
+
+
+def marks_of(manual: ManualAxisType | frozenset | None) -> frozenset:
+    """The axes and marks in a type, from their public form."""
+    if not isinstance(manual, ManualAxisType):
+        return frozenset(manual or NONE)
+    if manual.unreduced:
+        raise NotImplementedError(
+            f"a type that is unreduced over the manual axes {set(manual.unreduced)} is not possible: "
+            "within shard_map such values vary over the axes."
+        )
+    return manual.varying | {Reduced(a) for a in manual.reduced}
 
 
 def within(aval: ShapedArray) -> ShapedArray:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from gradix._base import config as _config
 from gradix._base.errors import ShardingTypeError as ShardingTypeError
 from gradix._core.aval import Reduced, located, seen
 from gradix._core.mesh import AxisType, BaseMesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.sharding import PartitionSpec, Sharding
+
+_options = _config.state
 
 # an entry for each axis of an array: None, the name of a mesh axis, or a tuple of names
 Entries = tuple
@@ -114,12 +117,19 @@ def _listed(names) -> str:
     return ", ".join(sorted(map(repr, names)))
 
 
+def tracked_axes(mesh: BaseMesh, axes) -> frozenset:
+    """The axes of a mesh that types name, among `axes`: by an option only those of more than one device."""
+    if not _options.jax_remove_size_one_mesh_axis_from_type:
+        return frozenset(axes)
+    return frozenset([a for a in axes if mesh.shape[a] != 1])
+
+
 def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
     """The division in the type of an array with this sharding: only over `Explicit` mesh axes."""
     mesh: Any = getattr(sharding, "mesh", None)
     if mesh is None or AxisType.Explicit not in mesh.axis_types:
         return None
-    named, spec = frozenset(mesh.explicit_axes), sharding.spec  # type: ignore[union-attr]
+    named, spec = tracked_axes(mesh, mesh.explicit_axes), sharding.spec  # type: ignore[union-attr]
     row = [_entry([a for a in axes_of(p) if a in named]) for p in spec]
     left = Sums(spec.unreduced & named, spec.reduced & named)
     return division(mesh, [*row, *[None] * (ndim - len(row))], left)

@@ -85,6 +85,10 @@ class ManualAxisType:
     unreduced = property(lambda self: self._key[1])
     reduced = property(lambda self: self._key[2])
 
+    def invarying(self, mesh: BaseMesh) -> frozenset:
+        """The manual axes of a mesh along which the value is equal on all devices."""
+        return frozenset(mesh.manual_axes).difference(*self._key)
+
     def __setattr__(self, name: str, value):
         raise AttributeError(f"cannot assign to field {name!r} of a ManualAxisType: make another one instead.")
 

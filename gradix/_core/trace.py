@@ -369,6 +369,12 @@ def _varying_alike(prim, args, params):
     whole = joined((whole, *vmas))
     if all(v == whole for v in vmas):
         return args
+    if not _options.jax_auto_pcast:
+        shown = ", ".join([a.aval.str_short() for a in args])
+        raise ValueError(
+            f"Primitive {prim.name} requires varying manual axes to match, as jax_auto_pcast is off, but got {shown}. "
+            "Apply lax.pcast(x, axes, to='varying') to the operands that are equal along mesh axes."
+        )
     return [a if v == whole else seams.vary(a, whole - v) for a, v in zip(args, vmas)]
 
 

@@ -14,7 +14,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
-from gradix._core.trace import bind
+from gradix._core.trace import bind, state, varying_over
 from gradix._ops.basis import broadcast_in_dim_p, broadcast_to, zeros
 from gradix._ops.canonicalization import canonical_shape, check_sizes, memoised
 from gradix._ops.convert import convert, convert_element_type
@@ -223,6 +223,8 @@ def full_like(
     else:
         filled = full(shape, fill_value, want)
         filled = convert(filled, want, True) if weak else filled
+    if state.manual:  # it varies over the mesh axes over which `x` does
+        filled = varying_over(filled, getattr(getattr(x, "aval", x), "vma", frozenset()))
     return filled if sharding is None else _on(filled, sharding)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from gradix._core.named_sharding import NamedSharding
     from gradix._core.sharding import PartitionSpec
 
+_options = _config.state
+_HALF = (np.dtype("float16"), np.dtype(dtypes.bfloat16))
 _WIDE = np.dtype("float32")
 
 _cumulative = lazy_module("gradix._ops.cumulative")
@@ -352,6 +355,11 @@ def reduce_sum(
         raise TypeError(
             f"reduce_sum does not accept dtype {dtypes.dtype_name(x.aval.dtype)}. Convert the operand to a "
             "numeric dtype with .astype(...) first; gradix.numpy.sum counts booleans."
+        )
+    if not _options.jax_allow_f16_reductions and x.aval.dtype in _HALF and any(x.aval.shape[a] != 1 for a in axes):
+        raise ValueError(
+            f"reduce_sum on operand {x.aval.str_short(True)} is not allowed when jax_allow_f16_reductions=False. "
+            "Convert it to float32 with .astype(...) first, as gradix.numpy.sum does."
         )
     return _reduce(reduce_sum_p, x, axes)
 

@@ -284,9 +284,12 @@ def _pinv_jvp(rtol, hermitian, primals, tangents):
     """The formula 4.12 of Golub and Pereyra, "The differentiation of pseudo-inverses" (1973).
 
     Products of three are taken in the order in which the square matrix between them is the smaller one.
+    Matrices that count as Hermitian are read as their Hermitian parts, and so are their tangents.
     """
     (a,), (t,) = primals, tangents
     mul, adjoint = lax.linalg._product, lax.linalg._adjoint
+    if hermitian:
+        t = (t + adjoint(t)) / 2
     is_tall = larger(*a.aval.shape[-2:]) == a.aval.shape[-2]
 
     def thrice(x, y, z):

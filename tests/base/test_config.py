@@ -276,3 +276,30 @@ def test_the_override_that_began_last_holds():
     assert config.jax_default_matmul_precision == "highest"
     two.__exit__(None, None, None)
     assert config.jax_default_matmul_precision is None
+
+
+def test_programs_depend_on_contexts_of_the_user():
+    scale = gradix.make_user_context(2)
+    traced = []
+
+    @gradix.jit
+    def f(x):
+        traced.append(scale.value)
+        return x * scale.value
+
+    for _ in range(2):
+        with scale(3):
+            assert f(1) == 3 and in_thread(lambda: scale.value) == 2
+        assert f(1) == 2
+    assert traced == [3, 2]
+    scale.set_global(5)
+    assert (scale.get_global(), scale.value, f(1)) == (5, 5, 5)
+    with scale(3):
+        assert (scale.get_global(), f(1)) == (5, 3)
+    assert traced == [3, 2, 5]
+    other = gradix.make_user_context("a")
+    with other("b"):
+        assert (other.value, scale.value, f(1)) == ("b", 5, 5)
+    for wrong in (lambda: scale([1]), lambda: scale.set_global([1]), lambda: gradix.make_user_context([1])):
+        with pytest.raises(TypeError, match=r"must be hashable.*\[1\] of type list"):
+            wrong()

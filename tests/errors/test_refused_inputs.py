@@ -174,3 +174,20 @@ def test_the_traceback_of_an_endless_recursion_shows_a_few_turns(filtering):
     )
     assert "RecursionError" in run.stderr and "in second" in shown
     assert len(shown.splitlines()) < 80
+
+
+TRANSFORMS = ("jit", "vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "pmap")
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_staticmethod_belongs_above_a_transformation(name):
+    with pytest.raises(TypeError, match=f"staticmethod arguments are not supported by {name}.*@staticmethod above"):
+        getattr(gradix, name)(staticmethod(lambda x: x))
+
+    class Model:
+        @staticmethod
+        @gradix.jit
+        def double(x):
+            return 2 * x
+
+    assert Model.double(2) == Model().double(2) == 4

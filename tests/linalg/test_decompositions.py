@@ -318,3 +318,17 @@ def test_gradients_of_pseudoinverses_of_long_matrices():
         got = gradix.jvp(jnp.linalg.pinv, (a,), (a,))[1]
         np.testing.assert_allclose(got, -np.asarray(jnp.linalg.pinv(a)), rtol=1e-2, atol=1e-6)
         assert gradix.grad(lambda a: jnp.linalg.pinv(a).sum())(a).shape == a.shape
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_derivatives_of_pinv_read_hermitian_matrices_as_their_hermitian_parts(dtype):
+    """A tangent that is not Hermitian moves the matrix as its Hermitian part does, as for eigh."""
+    rng = np.random.default_rng(0)
+    a, t = [rng.normal(size=(3, 3)).astype(dtype) for _ in range(2)]
+    if dtype == np.complex64:
+        t = t + 1j * rng.normal(size=(3, 3)).astype(np.float32)
+    a, half = a + a.T, (t + t.conj().T) / 2
+    pinv = lambda a: jnp.linalg.pinv(a, hermitian=True)
+    got, want = gradix.jvp(pinv, (a,), (t,))[1], gradix.jvp(jnp.linalg.pinv, (a,), (half,))[1]
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(got, np.conj(got).T, rtol=1e-3, atol=1e-4)

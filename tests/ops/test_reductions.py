@@ -504,3 +504,16 @@ def test_sums_of_few_columns_along_rows_and_over_parted_axes_are_reductions():
     ):
         text = gradix.jit(lambda a: jnp.sum(a, axis=axes)).lower(np.zeros(shape, "float32")).as_text()
         assert "dot_general" not in text, shape
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "total", [lambda x: lax.reduce_sum(x, [0]), lambda x: lax.reduce(x, x.dtype.type(0), lax.add, (0,))]
+)
+def test_sums_in_the_precision_of_16_bits_can_be_refused(dtype, total):
+    x = jnp.ones((3, 1), dtype)
+    assert total(x) == 3
+    with gradix.allow_f16_reductions(False):
+        with pytest.raises(ValueError, match="not allowed when jax_allow_f16_reductions=False"):
+            gradix.jit(total)(x)
+        assert total(x.T).shape == (3,) and total(x.astype("float32")) == 3 and x.sum() == 3

@@ -50,7 +50,7 @@ def checkpoint(
         >>> gradix.grad(gradix.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
-    check_callable("checkpoint", fun)
+    check_callable("checkpoint", fun, takes_static=True)
     numbers = as_numbers("static_argnums", static_argnums)
     names = as_names("static_argnames", static_argnames)
 

@@ -25,7 +25,7 @@ class CustomDerivative:
     """The base class of custom_jvp and custom_vjp: resolves arguments, and wraps the function."""
 
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
-        check_callable(type(self).__name__, fun)
+        check_callable(type(self).__name__, fun, takes_static=True)
         stand_in(self, fun)
         self.fun = fun
         self._name = name_of(fun)

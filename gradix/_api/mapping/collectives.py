@@ -12,6 +12,7 @@ from gradix._base import config as _config
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
 from gradix._core.aval import Reduced, reduced_axes
+from gradix._core.divisions import tracked_axes
 from gradix._core.operators import Array
 from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import add, div, mul
@@ -262,6 +263,8 @@ def pcast(x: Any, axis_name: Hashable, *, to: str) -> Any:
         mesh = _options.gradix_mesh
         if mesh is not None and mesh.manual_axes:
             raise
+        if mesh is not None and set(names) <= set(mesh.axis_names) and not tracked_axes(mesh, names):
+            return x
         raise ValueError(f"pcast should be called inside of gradix.shard_map: {e}") from None
 
     def cast(a):

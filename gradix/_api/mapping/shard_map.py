@@ -19,7 +19,7 @@ from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tre
 from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p, varying_of
 from gradix._control.summands import check_summands
 from gradix._core.aval import reduced_axes
-from gradix._core.divisions import entries
+from gradix._core.divisions import entries, names_in, tracked_axes
 from gradix._core.jaxpr import DebugInfo
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import axes_of
@@ -27,7 +27,7 @@ from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
 from gradix._core.trace import bind
-from gradix._ops.collectives import vary
+from gradix._ops.collectives import names_of, vary
 from gradix._transforms.staging import stage_open
 
 _options = _config.state
@@ -161,7 +161,7 @@ class _ShardMapped:
             if not self.check_vma:
                 return [*last, *given]
             return [
-                vary(o, missing) if (missing := varying_of(s) - o.aval.vma) else o
+                vary(o, missing) if (missing := varying_of(s, mesh) - o.aval.vma) else o
                 for o, s in zip([*last, *given], specs)
             ]
 
@@ -169,6 +169,7 @@ class _ShardMapped:
         flat = Flat(self.f, self.name, given, close=close, names=debug)
         with part_of_mesh(mesh, axes, self.check_vma):
             jaxpr, consts = stage_open(flat, avals, debug)
+        _check_examples(xs, specs, out_specs)
         marks = [*[frozenset()] * len(consts), *[s.unreduced for s in specs]]
         check_summands(jaxpr, marks, self.check_vma)
         results = bind(
@@ -251,12 +252,12 @@ class _ShardMapped:
                     "with to='invarying' in place of to='reduced'."
                 )
             self._check_varying("out_specs", spec, x, mesh, axes)
-            self._check_summands(spec, x)
+            self._check_summands(spec, x, mesh)
         return specs
 
-    def _check_summands(self, spec: PartitionSpec, x: Array) -> None:
+    def _check_summands(self, spec: PartitionSpec, x: Array, mesh: BaseMesh) -> None:
         """Raise for a result that would be summed over a mesh axis along which its parts are equal."""
-        equal = spec.unreduced - x.aval.vma
+        equal = tracked_axes(mesh, spec.unreduced) - x.aval.vma
         if self.check_vma and equal:
             raise ValueError(
                 f"shard_map of {self.name}: out_specs is {spec}, so that the result is summed over {_shown(equal)}, "
@@ -288,6 +289,7 @@ class _ShardMapped:
                     f"shard_map {which} argument must refer to an axis marked as manual ({axes}), "
                     f"but:\n\n  {which} refers to {a!r}\n\nCheck the {which} values passed to shard_map."
                 )
+        self._check_summed_axes(which, spec, mesh, axes)
         if len(spec) > x.aval.ndim:
             raise ValueError(
                 f"{head} an {which} entry which is too long to be compatible with the corresponding "
@@ -319,6 +321,25 @@ class _ShardMapped:
                     )
 
     @staticmethod
+    def _check_summed_axes(which: str, spec: PartitionSpec, mesh: BaseMesh, axes: frozenset) -> None:
+        """Raise for a spec that is unreduced or reduced over a mesh axis whose types do not say so."""
+        types = dict(zip(mesh.axis_names, mesh.axis_types))
+        for kind in ("unreduced", "reduced"):
+            names = getattr(spec, kind)
+            if all(types.get(n) is AxisType.Explicit for n in names):
+                continue
+            if len(axes) < len(mesh.axis_names):
+                raise NotImplementedError(
+                    f"unreduced/reduced can only be passed to {which} when shard_map is in full manual mode, or over "
+                    f"Explicit axes: got {spec} with axis_names={_shown(axes)} of the mesh {mesh}. Make the mesh with "
+                    "axis_types=(AxisType.Explicit, ...)."
+                )
+            raise ValueError(
+                f"{kind} in {which} {spec} can only be used when the mesh passed to shard_map contains axis names all "
+                f"of type `Explicit`. Got mesh {mesh}. Make the mesh with axis_types=(AxisType.Explicit, ...)."
+            )
+
+    @staticmethod
     def _check_division(spec: PartitionSpec, x: Array, mesh, axes) -> None:
         """Raise if a spec contradicts the division over explicit axes in the type."""
         given, have, _ = _explicit_division(spec, x, mesh, axes)
@@ -331,9 +352,26 @@ class _ShardMapped:
             )
 
 
+def _check_examples(xs: list, in_specs, out_specs) -> None:
+    """Raise if `vmap` divides its examples over a mesh axis over which the function itself is divided."""
+    if _options.jax_disable_vmap_shmap_error:
+        return
+    axes: list[Any] = [getattr(getattr(x, "_trace", None), "axis", None) for x in xs]
+    given = {names_of(a.spmd_name) for a in axes if getattr(a, "spmd_name", None) is not None}
+    for which, specs in (("in_specs", in_specs), ("out_specs", out_specs)):
+        named = {n for s in specs for n in names_in(s)}
+        for names in given:
+            if not named.isdisjoint(names):
+                raise ValueError(
+                    f"vmap spmd_axis_name cannot appear in shard_map {which}: spmd_axis_name={names} divides the "
+                    f"examples over a mesh axis that {which}={tuple(specs)} divide arrays over. Leave it out, or name "
+                    "another axis."
+                )
+
+
 def _explicit_division(spec: PartitionSpec, x: Array, mesh, axes) -> tuple[list, list, list]:
     """For each axis of an array the explicit mesh axes of a spec, those of its type, and the type's others."""
-    named = axes & frozenset(around(mesh).explicit_axes)
+    named = axes & tracked_axes(mesh, around(mesh).explicit_axes)
     given = [tuple([a for a in axes_of(p) if a in named]) for p in spec] + [()] * (x.aval.ndim - len(spec))
     own = [axes_of(p) for p in entries(x.aval)]
     have = [tuple([a for a in p if a in named]) for p in own]

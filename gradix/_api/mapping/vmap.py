@@ -17,7 +17,7 @@ from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tre
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.aval import seen
-from gradix._core.divisions import entries
+from gradix._core.divisions import entries, tracked_axes
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
@@ -335,12 +335,19 @@ def _division(fun, leaves, axes, spmd_axis_name) -> tuple | None:
                 f"vmap of {name_of(fun)}: the mapped axes of the arguments are divided differently, over {rows[0]!r} "
                 f"and over {entry!r}. Reshard one of them with gradix.sharding.reshard(x, PartitionSpec(...))."
             )
-    if spmd_axis_name is not None and axes_of(rows[0]) != axes_of(spmd_axis_name):
+    mesh = next(division.mesh for division, _ in mapped if division is not None)
+    if spmd_axis_name is not None and not _is_entry(spmd_axis_name, rows[0], mesh):
         raise ValueError(
             f"vmap of {name_of(fun)}: spmd_axis_name={spmd_axis_name!r} contradicts the type of an argument, whose "
             f"mapped axis is divided over {rows[0]!r}. Leave spmd_axis_name out: the types say how it is divided."
         )
-    return next(division.mesh for division, _ in mapped if division is not None), rows[0]
+    return mesh, rows[0]
+
+
+def _is_entry(name, entry, mesh) -> bool:
+    """Whether a mesh axis, or a tuple of them, is what types name for an axis divided over it."""
+    tracked = tracked_axes(mesh, mesh.explicit_axes)
+    return axes_of(entry) in (axes_of(name), tuple([a for a in axes_of(name) if a in tracked]))
 
 
 def _divided(value, axis, divided: tuple):

@@ -6,6 +6,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from gradix._base.config import override
 from gradix.sharding import AxisType, NamedSharding, PartitionSpec as P, reshard
 
 
@@ -102,3 +103,86 @@ def test_a_constraint_that_the_type_fulfils_is_no_operation():
     assert not f.trace(divided("x")).jaxpr.eqns
     with pytest.raises(AssertionError, match="acts as an assert"):
         f(divided())
+
+
+def auto(sizes, names):
+    return gradix.make_mesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
+
+
+@pytest.mark.parametrize("name", ["x", ("y", "x")])
+def test_examples_are_not_divided_over_an_axis_of_the_function(name):
+    mesh = auto((4, 2), ("x", "y"))
+    of_rows = gradix.shard_map(jnp.sin, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    wider = gradix.shard_map(jnp.sin, mesh=mesh, in_specs=P("y"), out_specs=P(("x", "y")), check_vma=False)
+    rows = np.arange(32.0, dtype="float32").reshape(4, 8)
+    with gradix.set_mesh(mesh):
+        for f in (of_rows, wider):
+            with pytest.raises(ValueError, match="spmd_axis_name cannot appear in shard_map"):
+                gradix.jit(gradix.vmap(f, spmd_axis_name=name))(rows)
+        with override("jax_disable_vmap_shmap_error", True):
+            np.testing.assert_allclose(gradix.vmap(of_rows, spmd_axis_name=name)(rows), np.sin(rows), rtol=1e-6)
+        np.testing.assert_allclose(gradix.vmap(of_rows, spmd_axis_name="y")(rows), np.sin(rows), rtol=1e-6)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_values_are_not_made_to_vary_where_that_is_off(jitted):
+    f = gradix.smap(lambda x, y: x * y, in_axes=(0, None), out_axes=0, axis_name="x")
+    f = gradix.jit(f) if jitted else f
+    x, y = divided("x"), divided(shape=(2, 4))
+    with gradix.auto_pcast(False), pytest.raises(ValueError, match="requires varying manual axes to match"):
+        f(x, y)
+    np.testing.assert_array_equal(f(x, y), np.asarray(x) * np.tile(y, (4, 1)))
+
+    def cast(x, y):
+        return x * lax.pcast(y, "x", to="varying")
+
+    with gradix.auto_pcast(False):
+        got = gradix.jit(gradix.smap(cast, in_axes=(0, None), out_axes=0, axis_name="x"))(x, y)
+    np.testing.assert_array_equal(got, f(x, y))
+
+
+def test_sums_of_parts_are_over_axes_that_types_name():
+    mesh = auto((4, 2), ("x", "y"))
+    for kind in ("unreduced", "reduced"):
+        spec = P(**{kind: {"x"}})
+        for where in ({"in_specs": spec, "out_specs": P()}, {"in_specs": P(), "out_specs": spec}):
+            with pytest.raises(ValueError, match="axis names all of type `Explicit`"):
+                gradix.shard_map(lambda x: x, mesh=mesh, **where)(np.arange(8))
+            with pytest.raises(NotImplementedError, match="full manual mode"):
+                gradix.shard_map(lambda x: x, mesh=mesh, axis_names={"x"}, **where)(np.arange(8))
+
+
+def test_a_type_says_along_which_manual_axes_it_is_equal(mesh):
+    found = []
+
+    @gradix.shard_map(in_specs=P("x"), out_specs=P("x"))
+    def f(x):
+        inside = gradix.sharding.get_abstract_mesh()
+        found.append(gradix.typeof(x).mat.invarying(inside))
+        shape = gradix.eval_shape(lambda a: a.sum(), x)
+        found.append((shape.vma, gradix.typeof(lax.full_like(shape, 1)).mat.varying))
+        return x
+
+    gradix.jit(f)(divided("x"))
+    assert found == [{"y"}, ({"x"}, {"x"})]
+    assert gradix.typeof(divided("x")).mat.invarying(mesh) == frozenset()
+
+
+def test_axes_of_one_device_can_be_left_out_of_types():
+    mesh = gradix.make_mesh((4, 2, 1), ("x", "y", "z"))
+    with gradix.set_mesh(mesh), gradix.remove_size_one_mesh_axis_from_type(True):
+        x = gradix.device_put(np.arange(16.0).reshape(8, 2), P(("x", "z"), "y"))
+        assert gradix.typeof(x).sharding.spec == P("x", "y")
+        doubled = gradix.jit(lambda x: x * 2)(x)
+        assert doubled.sharding.spec == P("x", "y")
+        rows = gradix.jit(gradix.vmap(lambda r: r * 2, spmd_axis_name=("x", "z")))(x)
+        assert rows.sharding.spec == P("x", "y")
+        seen = []
+        part = gradix.shard_map(lambda a: [seen.append(gradix.typeof(a).vma), a * 2][1], out_specs=P("x", "y"))
+        np.testing.assert_array_equal(gradix.jit(part)(x), doubled)
+        assert seen == [{"x", "y"}]
+        one = gradix.device_put(np.arange(4.0), P("z"))
+        whole = gradix.shard_map(lambda a: a + 1, in_specs=P("z"), out_specs=P())
+        np.testing.assert_array_equal(gradix.jit(whole)(one), np.arange(1.0, 5.0))
+        assert not gradix.jit(lambda a: lax.pcast(a, "z", to="varying")).trace(one).jaxpr.eqns
+    assert gradix.typeof(gradix.device_put(np.arange(4.0), NamedSharding(mesh, P("z")))).sharding.spec == P("z")
