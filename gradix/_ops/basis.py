@@ -12,7 +12,7 @@ from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, located, make_aval
-from gradix._core.divisions import NO_SUMS, entries, merged, sums
+from gradix._core.divisions import entries, merged
 from gradix._core.primitive import Linear, MeshTraits, Primitive, ValueTraits
 from gradix._core.trace import bind, state
 
@@ -360,7 +360,7 @@ def zeros(aval):
     """An array of zeros of this type."""
     if aval.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(aval.shape, dtypes.float0), aval)
-    if aval.division is not None and state.stage is not None and sums(aval) != NO_SUMS:
+    if aval.division is not None and state.stage is not None:
         return seams.reshard(zeros(located(aval.plain, vma=aval.vma)), aval.division)
     # While a program is staged, zeros must be one of its equations, so the cache is not used.
     zero = _zeros.get(aval) if state.stage is None and aval.size <= 1024 else None

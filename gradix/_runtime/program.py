@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradix._base import events
+from gradix._base import config as _config, events
 from gradix._base.lazy import lazy_module
 from gradix._base.recursion_room import with_room
 from gradix._core import seams
@@ -130,12 +130,43 @@ def lower(
     options.setdefault("named", True)
     if home is not None and sides is not None:
         options.update(placement.divisions_of(home, sides))
-    start = time.perf_counter()
+    key = None if sides is None or closed.effects else _key_on_any_devices(name, home, sides, options)
+    found = None if key is None else closed.memo.get(key)
+    if found is not None:
+        return found
+    given, start = closed, time.perf_counter()
     if seen.counts is not None:
         closed = seen.counts.masked(closed)
     module = with_room(_module.lower_jaxpr, closed, name, trace_expand=seams.trace_expand, **options)
     events.tell_detail("lower", name, time.perf_counter() - start)
+    if key is not None and not (module.host_callbacks or module.partitioners):
+        given.memo[key] = module
     return module
+
+
+def _key_on_any_devices(name: str, home: Home | None, sides: Sides, options: dict) -> tuple | None:
+    """A key that is equal where only the devices of a program differ, on which its text does not depend.
+
+    It is None if a sharding is on another mesh than that of the program.
+    """
+    mesh = None if home is None else home.mesh
+    rows: list = []
+    for s in (*sides.ins, *sides.outs):
+        if s is not None and (getattr(s, "mesh", None) != mesh or (mesh is None and s.num_devices != 1)):
+            return None
+        rows.append(None if s is None else (getattr(s, "spec", None), s.memory_kind))
+    shape = None if mesh is None else (mesh.shape_tuple, mesh.axis_types)
+    given = [(k, options[k]) for k in ("donated", "keep_unused", "platform", "named", "places") if k in options]
+    if len(given) + len(_FROM_HOME.intersection(options)) < len(options):
+        return None
+    rewrites = options["rewrites"]
+    if rewrites is not None and rewrites is not tuning.rewrites_of(options["platform"]):
+        return None
+    selection = None if rewrites is None else _config.state.gradix_rewrites
+    return "lowered", name, shape, tuple(rows), len(sides.ins), tuple(given), selection, _config.trace_context()
+
+
+_FROM_HOME = frozenset(["rewrites", "devices", "mesh", "in_shardings", "out_shardings"])
 
 
 class Program:

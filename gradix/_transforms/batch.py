@@ -6,10 +6,11 @@ from typing import Any
 
 from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
-from gradix._core import dtypes
-from gradix._core.aval import ShapedArray, seen
-from gradix._core.divisions import with_axis, without_axis
+from gradix._core import dtypes, seams
+from gradix._core.aval import ShapedArray, located, seen
+from gradix._core.divisions import division, entries, names_in, sums, with_axis, without_axis
 from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
+from gradix._core.named_sharding import axes_of
 from gradix._core.refs import LocalRef, Ref
 from gradix._core.trace import Interpreter, Tracer, new_level, state
 from gradix._ops.basis import move_axis, to_axis, zeros
@@ -20,12 +21,15 @@ _counted = lazy_module("gradix._transforms.counted")
 
 
 class AxisData:
-    """The axis being mapped: its size, and its name when collectives may use it."""
+    """The axis being mapped: its size, and its name when collectives may use it.
 
-    __slots__ = ("name", "size", "spmd_name")
+    If types divide it over explicit mesh axes, `division` holds their mesh and the entry.
+    """
 
-    def __init__(self, name, size, spmd_name=None):
-        self.name, self.size, self.spmd_name = name, size, spmd_name
+    __slots__ = ("name", "size", "spmd_name", "division")
+
+    def __init__(self, name, size, spmd_name=None, division=None):
+        self.name, self.size, self.spmd_name, self.division = name, size, spmd_name, division
 
     def __eq__(self, other) -> bool:
         return (
@@ -33,6 +37,7 @@ class AxisData:
             and self.name == other.name
             and self.size == other.size
             and self.spmd_name == other.spmd_name
+            and self.division == other.division
         )
 
     def __hash__(self) -> int:
@@ -184,13 +189,34 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=No
                 outs[i] = to_axis(axis.size, outs[i], None, w) if axes[i] is None else move_axis(outs[i], axes[i], w)
                 axes[i] = w
         got[:] = axes
-        return outs
+        return outs if axis.division is None else [divided_along(o, a, axis.division) for o, a in zip(outs, axes)]
 
-    jaxpr, consts = stage(
-        mapped, [insert_axis(v, axis.size, a) for v, a in zip(closed.in_avals, in_axes)], closed.jaxpr.debug_info
-    )
+    avals = [insert_axis(v, axis.size, a) for v, a in zip(closed.in_avals, in_axes)]
+    if axis.division is not None:
+        avals = [_type_along(v, a, axis.division) for v, a in zip(avals, in_axes)]
+    jaxpr, consts = stage(mapped, avals, closed.jaxpr.debug_info)
     found = closed.memo[key] = ClosedJaxpr(jaxpr, consts), tuple(got)
     return found
+
+
+def _type_along(aval, axis, along: tuple):
+    """The type of a batch whose mapped axis is divided, unless its other axes are over these mesh axes."""
+    mesh, entry = along
+    row = list(entries(aval))
+    if axis is None or row[axis] is not None or set(axes_of(entry)) & set(names_in(row)):
+        return aval
+    if aval.division is not None:
+        mesh = aval.division.mesh
+    if not set(axes_of(entry)) <= set(mesh.explicit_axes):
+        return aval
+    row[axis] = entry
+    return located(aval.plain, vma=aval.vma, division=division(mesh, row, sums(aval)))
+
+
+def divided_along(value, axis, along: tuple):
+    """A batch whose mapped axis is divided as its type within the mapped program says."""
+    aval = value.aval if axis is None else _type_along(value.aval, axis, along)
+    return value if aval is value.aval else seams.reshard(value, aval.division)
 
 
 def insert_axis(aval, size, axis):

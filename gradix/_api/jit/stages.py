@@ -13,7 +13,8 @@ from gradix._base.lazy import lazy_module
 from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, row_major
-from gradix._core.aval import seen
+from gradix._core.aval import located, seen
+from gradix._core.divisions import explicit_part
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
@@ -111,6 +112,18 @@ class _Stage:
         """The types of the arguments, as `(args, kwargs)`."""
         return self.in_tree.unflatten(self._traced.avals)
 
+    def _avals_as_asked(self) -> list:
+        """The types of the arguments, divided over explicit mesh axes as `in_shardings` says."""
+        traced, placing = self._traced, self._traced.placing
+        asked = None if placing is None else placing.asked
+        if asked is None:
+            return list(traced.avals)
+        wanted = asked.of_arguments(traced.name, self.in_tree, traced.avals, traced.debug.arg_names)
+        return [
+            a if s is None else located(a.plain, vma=a.vma, division=explicit_part(s, a.ndim))
+            for a, s in zip(traced.avals, wanted)
+        ]
+
     @property
     def args_info(self):
         """An `ArgInfo` for each argument, as `(args, kwargs)`."""
@@ -196,6 +209,8 @@ class Lowered(_Stage):
     """
 
     __slots__ = ("_module", "_platform")
+
+    in_avals = property(lambda self: self.in_tree.unflatten(self._avals_as_asked()))
 
     def __init__(self, traced, in_tree, module, platform: str = "cpu", places=None):
         super().__init__(traced, in_tree, places)
@@ -294,6 +309,8 @@ class Compiled(_Stage):
     """
 
     __slots__ = ("_program", "_run")
+
+    in_avals = property(lambda self: self.in_tree.unflatten(self._avals_as_asked()))
 
     def __init__(self, traced, in_tree, program: Any, places=None):
         super().__init__(traced, in_tree, places)

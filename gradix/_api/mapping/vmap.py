@@ -156,7 +156,7 @@ def vmap(
                     return counted.rows_opened(tree.unflatten(operands))
 
             flat = Flat(fun, name_of(fun), given, close=close, lent=lent)
-            axis = AxisData(axis_name, size, spmd_axis_name)
+            axis = AxisData(axis_name, size, spmd_axis_name, divided)
             sizes = None
             with lent or _NOTHING:
                 if chunk is None:

@@ -26,7 +26,7 @@ from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.shape import reshape, rev
-from gradix._ops.sharding import divided
+from gradix._ops.sharding import divided, to_auto_p
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
 
 if TYPE_CHECKING:
@@ -99,6 +99,10 @@ class ConvGeneralDilated(Primitive):
 
     def transpose(self, ct, lhs, rhs, **params):
         params.update(preferred_element_type=None)
+        # Products are summed over the features of the result, or over the batch: the compiler divides these.
+        batch, features, *_ = params["dimension_numbers"][2]
+        if entries(ct.aval)[features if type(lhs) is Linear else batch] is not None:
+            ct, lhs, rhs = [a if type(a) is Linear else _left_to_the_compiler(a) for a in (ct, lhs, rhs)]
         if type(lhs) is Linear:
             return [_lhs_cotangent(ct, lhs, convert_element_type(rhs, ct.aval.dtype), **params), None]
         return [None, _rhs_cotangent(ct, convert_element_type(lhs, ct.aval.dtype), rhs, **params)]
@@ -197,6 +201,11 @@ class ConvGeneralDilated(Primitive):
 
     def show(self, params):
         return {**{name: params[name] for name in _PARAMS}, "out_sharding": None}
+
+
+def _left_to_the_compiler(x):
+    """`x`, of whose division its type says nothing."""
+    return x if x.aval.division is None else bind(to_auto_p, (x,), {})
 
 
 conv_general_dilated_p = ConvGeneralDilated("conv_general_dilated")

@@ -186,3 +186,45 @@ def test_axes_of_one_device_can_be_left_out_of_types():
         np.testing.assert_array_equal(gradix.jit(whole)(one), np.arange(1.0, 5.0))
         assert not gradix.jit(lambda a: lax.pcast(a, "z", to="varying")).trace(one).jaxpr.eqns
     assert gradix.typeof(gradix.device_put(np.arange(4.0), NamedSharding(mesh, P("z")))).sharding.spec == P("z")
+
+
+# Functions of one example whose programs are mapped apart: the examples stay divided, in gradients too.
+MAPPED = {
+    "jit": gradix.jit(jnp.sin),
+    "pad in jit": gradix.jit(lambda x: jnp.pad(x, ((0, 0), (1, 0)))),
+    "scan": lambda x: lax.scan(lambda c, r: (c + r, jnp.sin(r)), jnp.zeros(6), x)[0],
+    "rows of scan": lambda x: lax.scan(lambda c, r: (c + r.sum(), jnp.sin(r)), 0.0, x)[1],
+    "cond": lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x),
+    "while_loop": lambda x: lax.fori_loop(0, 3, lambda i, c: c + i, x),
+    "checkpoint": gradix.checkpoint(lambda x: jnp.sin(jnp.sin(x))),
+    "custom_jvp": gradix.nn.relu,
+    "repeated": gradix.jit(lambda x: jnp.zeros(3)),
+    "auto_axes": gradix.jit(gradix.sharding.auto_axes(jnp.sin, out_sharding=P(None, None))),
+    "vmap": gradix.jit(gradix.vmap(gradix.jit(jnp.sin))),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_programs_inside_vmap_keep_the_examples_divided(name):
+    f, x = MAPPED[name], divided("x", shape=(8, 2, 6))
+    got = gradix.jit(gradix.vmap(f))(x)
+    assert got.sharding.spec == P("x", *[None] * (got.ndim - 1))
+    np.testing.assert_allclose(got, np.stack([f(row) for row in np.asarray(x)]), rtol=1e-5, atol=1e-6)
+    total = lambda x: gradix.vmap(f)(x).sum()
+    back = gradix.jit(gradix.grad(total))(x)
+    assert back.sharding.spec == P("x", None, None)
+    np.testing.assert_allclose(back, gradix.grad(total)(np.asarray(x)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kernel, images", [(P(), P("x")), (P("y"), P("x")), (P("y"), P()), (P(), P(("x", "y"))), (P("x"), P("y"))]
+)
+def test_gradients_of_convolutions_over_divided_examples(kernel, images):
+    rng = np.random.default_rng(0)
+    k, x = [rng.normal(size=shape).astype(np.float32) for shape in ((4, 3, 3), (8, 3, 9))]
+    loss = lambda k, x: jnp.sin(lax.conv_general_dilated(x, k, (1,), "SAME")).sum()
+    placed = gradix.device_put(k, kernel), gradix.device_put(x, images)
+    got = gradix.jit(gradix.grad(loss, (0, 1)))(*placed)
+    for g, a, want in zip(got, placed, gradix.grad(loss, (0, 1))(k, x)):
+        assert g.sharding.spec == gradix.typeof(a).sharding.spec
+        np.testing.assert_allclose(g, want, rtol=1e-4, atol=1e-4)

@@ -10,11 +10,11 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import lax
+from gradix import lax, monitoring
 from gradix._runtime import xla_options
 from gradix._runtime.cache_key import key_of
 from gradix.experimental.shard_alike import shard_alike
-from gradix.sharding import NamedSharding, PartitionSpec as P
+from gradix.sharding import Mesh, NamedSharding, PartitionSpec as P
 from tests.devices.eight.common import mesh, on, sharded
 
 X = np.arange(16.0, dtype=np.float32).reshape(8, 2)
@@ -305,3 +305,52 @@ def test_a_budget_of_memory_is_one_for_each_device():
             with warnings.catch_warnings():
                 warnings.simplefilter("error" if given is x else "ignore")
                 np.testing.assert_allclose(tight(given, ws), whole(plain, ws), rtol=1e-4, atol=1e-5)
+
+
+def lowerings(run) -> int:
+    """How often programs are lowered in a call."""
+    found = []
+
+    def listen(event, duration, **_):
+        found.append(event)
+
+    monitoring.register_event_duration_secs_listener(listen)
+    try:
+        run()
+    finally:
+        monitoring.unregister_event_duration_listener(listen)
+    return found.count("/jax/core/compile/jaxpr_to_mlir_module_duration")
+
+
+def test_other_devices_of_a_mesh_of_the_same_shape_take_the_same_text():
+    devices = gradix.devices()
+    meshes = [Mesh(np.array(d), "x") for d in (devices[:2], devices[2:4], devices[1::-1])]
+    constrained = gradix.jit(
+        lambda x: lax.with_sharding_constraint(x, NamedSharding(meshes[0].abstract_mesh, P("x"))) * 2
+    )
+    for f in (gradix.jit(lambda x: x * 2), constrained):
+        values = np.arange(8.0, dtype="float32")
+
+        def everywhere(meshes=meshes, f=f, values=values):
+            for m in meshes:
+                out = f(gradix.device_put(values, NamedSharding(m, P("x"))))
+                assert out.sharding.mesh == m
+                np.testing.assert_array_equal(out, values * 2)
+
+        assert lowerings(everywhere) == 1
+        assert lowerings(lambda f=f, v=values: f(gradix.device_put(v, NamedSharding(meshes[0], P())))) == 1
+    wider = gradix.device_put(np.arange(8.0, dtype="float32"), NamedSharding(Mesh(devices[:4], "x"), P("x")))
+    on_one = gradix.jit(lambda x: x * 3)
+    assert lowerings(lambda: on_one(wider)) == 1
+    assert lowerings(lambda: [on_one(gradix.device_put(np.ones(2), d)) for d in devices[1:4]]) == 1
+
+
+def test_types_of_a_lowered_program_are_divided_as_asked():
+    mesh = gradix.make_mesh((2,), ("x",))
+    where = NamedSharding(mesh, P("x"))
+    traced = gradix.jit(lambda x, y: x * 2, in_shardings=(where, None)).trace(np.arange(8), 1.0)
+    lowered = traced.lower()
+    for stage in (lowered, lowered.compile()):
+        (x, y), _ = stage.in_avals
+        assert x.sharding.spec == P("x") and y.shape == ()
+    assert traced.in_avals[0][0].sharding.spec == P(None)
