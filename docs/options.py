@@ -24,6 +24,7 @@ DOES = {
         "jax_numpy_dtype_promotion": "`strict` refuses operands of different dtypes",
         "jax_numpy_rank_promotion": "whether operands of different ranks broadcast: allowed, with a warning, or refused",
         "jax_default_matmul_precision": "the precision of products and convolutions on accelerators",
+        "jax_allow_f16_reductions": "without it `lax.reduce_sum` of 16-bit floats, which adds in their own precision, is refused",
     },
     "Finding errors": {
         "jax_debug_nans": "raise `FloatingPointError` where the first NaN is made",
@@ -81,6 +82,9 @@ DOES = {
         "jax_transfer_guard_device_to_host": "the same to the host",
         "jax_enable_preemption_service": "watch for notices of preemption in programs of several processes",
         "jax_enable_recoverability": "let the other processes go on when one fails",
+        "jax_auto_pcast": "values that are equal along mesh axes are made to vary where `shard_map` needs it; without it that is refused",
+        "jax_disable_vmap_shmap_error": "let `spmd_axis_name` of `vmap` name a mesh axis over which a `shard_map` inside is divided itself",
+        "jax_remove_size_one_mesh_axis_from_type": "leave mesh axes of one device out of the types of arrays",
     },
     "Random numbers": {
         "jax_default_prng_impl": "the generator of new keys",
