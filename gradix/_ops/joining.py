@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from gradix._core import dtypes
+from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, merged, resized, undivided
 from gradix._core.operators import Array
@@ -16,6 +17,8 @@ from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, reduce_sum, to_axis, zeros
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, memoised
+from gradix._ops.convert import convert
+from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.families import Structural
 from gradix._ops.indexing.slicing import slice_in_dim, slice_p
 from gradix._ops.operands import arrays
@@ -370,3 +373,26 @@ def tile(operand: ArrayLike, reps: SupportsIndex | Sequence[SupportsIndex]) -> A
     """
     (operand,) = arrays("tile", operand)
     return bind(tile_p, (operand,), {"reps": canonical_shape(reps, "reps")})
+
+
+def shape_as_value(shape: Sequence[Size]) -> Array:
+    """The sizes of a shape as a vector of integers, also where they are variables.
+
+    Args:
+        shape: a sequence of ints and symbolic dimensions.
+
+    Returns:
+        An array of shape (len(shape),), of the default integer dtype.
+
+    Raises:
+        NotImplementedError: a size is a variable, and no program is being traced.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.shape_as_value((2, 3))
+        Array([2, 3], dtype=int32)
+    """
+    sizes, kind = canonical_shape(shape), dtypes.scalar_type(int)[0]
+    if all(isinstance(n, int) for n in sizes):
+        return as_array(np.array(sizes, kind))
+    return stack([as_array(np.array(n, kind)) if isinstance(n, int) else convert(dim_as_value(n), kind) for n in sizes])

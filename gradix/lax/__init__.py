@@ -97,7 +97,8 @@ with on_demand(globals()):
         iota as iota, iota_p as iota_p, stage as stage,
     )
     from gradix._ops.joining import (
-        concatenate as concatenate, concatenate_p as concatenate_p, split as split, split_p as split_p, stack as stack,
+        concatenate as concatenate, concatenate_p as concatenate_p, shape_as_value as shape_as_value, split as split,
+        split_p as split_p, stack as stack,
         stack_p as stack_p, tile as tile, tile_p as tile_p, unstack as unstack, unstack_p as unstack_p,
     )
     from gradix._ops.complex_parts import (

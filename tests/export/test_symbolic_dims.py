@@ -376,3 +376,14 @@ def test_a_step_of_unknown_sign_says_so():
         gradix.eval_shape(
             lambda x, y: x[:: x.shape[0] - y.shape[0]], *[gradix.ShapeDtypeStruct((d,), np.float32) for d in (b, c)]
         )
+
+
+def test_shapes_as_vectors():
+    assert lax.shape_as_value((2, 3)).tolist() == [2, 3] and lax.shape_as_value(()).shape == (0,)
+    f = gradix.jit(lambda x: lax.shape_as_value(x.shape))
+    for shape, given in (("a", (2,)), ("a, b", (1, 2)), ("a, 3, 2*b", (5, 3, 4))):
+        struct = gradix.ShapeDtypeStruct(export.symbolic_shape(shape), jnp.float32)
+        got = export.export(f)(struct).call(np.ones(given, np.float32))
+        assert got.dtype == jnp.asarray(1).dtype and got.tolist() == list(given)
+    with pytest.raises(NotImplementedError, match="has a value only inside a program"):
+        lax.shape_as_value(export.symbolic_shape("a"))
