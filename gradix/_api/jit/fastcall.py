@@ -285,4 +285,4 @@ def _defined(w: _Writer, context) -> Callable:
         "context": context,
     }
     exec(compile("\n".join(source), "<call of a jitted function>", "exec"), names)
-    return names["call"]
+    return names.pop("call")  # a function in its own namespace would keep itself alive

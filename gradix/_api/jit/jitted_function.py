@@ -149,6 +149,12 @@ class JitFunction(Generic[P, Result]):
         for functions in kept:
             functions.append(self)
 
+    def __del__(self) -> None:
+        # `__init__` raises before there is a cache where options are wrong
+        for traced in getattr(self, "_cache", {}).values():
+            if type(traced) is Traced and not traced.is_shared:
+                traced.take_apart()
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result:
         try:
             next(self._calls)

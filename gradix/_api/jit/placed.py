@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -194,11 +195,15 @@ class Placing:
         programs: the programs, by the types of the arguments with their places.
     """
 
-    __slots__ = ("traced", "asked", "in_tree", "budget", "programs")
+    __slots__ = ("_traced", "asked", "in_tree", "budget", "programs")
 
     def __init__(self, traced: Traced, asked: Shardings | None, in_tree, budget: int | None = None):
-        self.traced, self.asked, self.in_tree, self.budget = traced, asked, in_tree, budget
+        self._traced, self.asked, self.in_tree, self.budget = weakref.ref(traced), asked, in_tree, budget
         self.programs: dict = {}
+
+    @property
+    def traced(self) -> Traced:
+        return self._traced()  # type: ignore[return-value]  # it holds this object
 
     def of(self, traced: Traced) -> Placing:
         """The same for another signature of these arguments."""

@@ -234,7 +234,7 @@ class Writer:
             f" finally:\n        resume(token)\n    return {result}\n"
         )
         exec(compile(text, "<replayed>", "exec"), self.names)
-        return self.names["call"]
+        return self.names.pop("call")
 
 
 def _gives(rule, avals, out) -> str | None:

@@ -69,6 +69,7 @@ class SharedTraces:
     def keep(self, key: tuple, traced: Traced) -> None:
         content = captured(self.function)
         if content is not None:
+            traced.is_shared = True
             self.traces.keep((self.options, key), (traced, content))
 
 
@@ -162,7 +163,8 @@ on_clear(_known.clear)
 def _drop(known: BoundedCache, number: int, ref: weakref.ref) -> None:
     # The cache is given, because the module's names are gone when the process ends.
     if number in known and known[number][0] is ref:
-        del known[number]
+        for traced, _ in known.pop(number)[1].values():
+            traced.take_apart()
 
 
 def _key_of(options: Options) -> tuple | None:

@@ -308,13 +308,13 @@ class Compiled(_Stage):
         Array([0., 2., 4.], dtype=float32)
     """
 
-    __slots__ = ("_program", "_run")
+    __slots__ = ("_program",)
 
     in_avals = property(lambda self: self.in_tree.unflatten(self._avals_as_asked()))
 
     def __init__(self, traced, in_tree, program: Any, places=None):
         super().__init__(traced, in_tree, places)
-        self._program, self._run = program, traced.around(self._execute)
+        self._program = program
 
     def _execute(self, args) -> list:
         """Call the program with operands, on the devices where it takes them."""
@@ -336,7 +336,7 @@ class Compiled(_Stage):
             have = x.aval
             if have is not aval and (have.shape != aval.shape or have.dtype != aval.dtype):
                 raise TypeError(self._type_mismatch(args, kwargs, leaves))
-        return traced.out_tree.unflatten(self._run(leaves))
+        return traced.out_tree.unflatten(traced.around(self._execute)(leaves))
 
     call = __call__
 

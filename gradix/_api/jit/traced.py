@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradix._api.jit import donation, tiers
@@ -34,6 +35,7 @@ _checked = lazy_module("gradix._api.jit.checked")
 _keys = lazy_module("gradix._core.key_flow")
 _options = _config.state
 Run = Callable[[list], list]
+_PUT_TOGETHER = ("unplaced", "base", "run", "call")
 
 
 class Owner(NamedTuple):
@@ -92,6 +94,8 @@ class Traced:
         call: maps the leaves of the arguments to the function's result.
         is_bare: whether `run` is the mere call of a program on the first device, whose constants
             are not traced.
+        asked: the checks around a run that options asked for when the function was traced.
+        is_shared: whether other functions may find it.
     """
 
     __slots__ = (
@@ -110,6 +114,9 @@ class Traced:
         "run",
         "call",
         "is_bare",
+        "asked",
+        "is_shared",
+        "__weakref__",
     )
     name: str
     jaxpr: ClosedJaxpr
@@ -120,6 +127,10 @@ class Traced:
     donated: tuple[int, ...]
     checks: Checks | None
     refs: Refs | None
+    unplaced: Run
+    base: Run
+    run: Run
+    call: Callable[[list], Any]
 
     def __init__(
         self, owner: Owner, staged: Staged, placing: Callable[[Traced], Placing] | None = None, is_quick: bool = False
@@ -136,22 +147,40 @@ class Traced:
         self.program: Program | None = None
         # the number of calls so far; frequent signatures get generated code
         self.warm = 0
-        self.unplaced: Run = self._run_donating if self.donated_inputs else tiers.around(self, self._run_bare)
+        self.asked = _checks_asked()
+        self.is_shared = False
         self.placing = None if placing is None else placing(self)
-        self.base: Run = self.unplaced if self.placing is None else self.placing.run
-        asked = _checks_asked()
         self.is_bare = (
-            not asked
+            not self.asked
             and self.placing is self.checks is refs is None
             and not any(isinstance(c, Tracer) for c in self.consts)
         )
+
+    def put_together(self) -> None:
+        """Make the functions that run the signature, when the first of them is asked for; they hold it alive."""
+        self.unplaced = self._run_donating if self.donated_inputs else tiers.around(self, self._run_bare)
+        self.base = self.unplaced if self.placing is None else self.placing.run
         concrete = self.without_checks(self.base)
         if self.checks is not None and self.checks.may_run_twice(self):
             concrete = _checked.screened(self, concrete)
-        for check in asked:
+        for check in self.asked:
             concrete = check(self, concrete)
-        self.run: Run = concrete if refs is None else refs.around(self, self._of_any(concrete))
-        self.call: Callable[[list], Any] = self.run_whole
+        self.run = concrete if self.refs is None else self.refs.around(self, self._of_any(concrete))
+        self.call = self.run_whole
+
+    def take_apart(self) -> None:
+        """Drop these functions, so that arrays and programs are freed with the last one who uses the signature.
+
+        Whoever still runs it finds them made anew.
+        """
+        with suppress(AttributeError):  # taken apart already
+            del self.unplaced, self.base, self.run, self.call
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _PUT_TOGETHER:
+            raise AttributeError(f"'Traced' object has no attribute {name!r}")
+        self.put_together()
+        return getattr(self, name)
 
     def with_program(self, jaxpr: ClosedJaxpr) -> Traced:
         """A signature with another program, of the same operands and places."""
