@@ -185,7 +185,8 @@ def _result(names: DebugInfo, index: int, leaves, tree) -> Array:
         where = f" at {names.place}" if names.place else ""
         raise type(e)(
             f"function {names.name}{where} to be transformed must return arrays, but at output path "
-            f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {e}"
+            f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. "
+            + (str(e) if isinstance(e, OverflowError) else "Return arrays and numbers only.")
         ) from None
 
 
@@ -201,6 +202,8 @@ def with_arrays(tree):
 
 def kind_of(x) -> str:
     """The type of `x`, and the length of a tuple or list, for an error."""
+    if isinstance(x, Array):
+        return f"an array of type {x.aval.str_short()}"
     kind = f"a {type(x).__name__}"
     return f"{kind} of length {len(x)}" if isinstance(x, (tuple, list)) else kind
 

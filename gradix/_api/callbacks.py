@@ -369,6 +369,8 @@ def _check_format(fmt: str, args: tuple, kwargs: dict) -> None:
             f"debug.print: {fmt!r} names {e.args[0]!r}, but {given}. Pass {e.args[0]}=value, and write "
             "{{ and }} for braces."
         ) from None
+    except ValueError as e:
+        raise ValueError(str(e)) from None  # without the frame of Python's formatter
 
 
 class _Any:

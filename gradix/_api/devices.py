@@ -50,7 +50,7 @@ def devices(backend: str | None = None) -> list:
         return xla.cpu_devices()
     raise RuntimeError(
         f"Unknown backend: {name!r} requested, but no platforms that are instances of {name} are "
-        f"present. Platforms present are: {found[0].platform}"
+        f"present. Platforms present are: {found[0].platform}. `python -m gradix doctor` says what is missing."
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
-from gradix._api.boundary import arrays, opened, with_arrays
+from gradix._api.boundary import arrays, kind_of, opened, with_arrays
 from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, scan_rows_of_refs
 from gradix._api.tracing import called, check_carry, flat_body, opened_with_refs, promoted
@@ -17,7 +17,7 @@ from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import tree_map, treedef_tuple
+from gradix._base.tree import tree_map, tree_structure, treedef_tuple
 from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
@@ -160,9 +160,11 @@ def _pair(out):
 def _length(rows, length, tree) -> int:
     if any(not x.aval.ndim for x in rows):
         scalars = [f"{x} (at {name})" for name, x in zip(_names(tree), rows) if not x.aval.ndim]
+        is_list = len(rows) > 1 and tree == tree_structure([0] * len(rows))
+        instead = "A list is a tree: write jnp.array(xs) for one array" if is_list else ""
         raise ValueError(
-            f"scan got value with no leading axis to scan over: {', '.join(scalars)}. Let the function "
-            "close over values that all steps share."
+            f"scan got value with no leading axis to scan over: {', '.join(scalars)}. "
+            f"{instead or 'Let the function close over values that all steps share'}."
         )
     for name, x in zip(_names(tree), rows) if seen.meshes else ():
         division = getattr(x.aval, "division", None)
@@ -406,7 +408,7 @@ def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
         The results, stacked along a new leading axis.
 
     Raises:
-        TypeError: `batch_size` is negative.
+        TypeError: `f` is not callable, or `batch_size` is negative.
         ValueError: leading sizes differ.
 
     Example:
@@ -415,6 +417,8 @@ def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
         >>> lax.map(lambda x: x * x, np.arange(4))
         Array([0, 1, 4, 9], dtype=int32)
     """
+    if not callable(f):
+        raise TypeError(f"lax.map: f must be a function, got {kind_of(f)}. Write lax.map(f, xs).")
     if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     size = as_index(batch_size)

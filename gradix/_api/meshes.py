@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -37,6 +37,10 @@ def make_mesh(
         >>> gradix.make_mesh((1,), ("data",)).axis_types
         (Explicit,)
     """
+    if not isinstance(axis_shapes, Iterable) or isinstance(axis_shapes, str):
+        raise TypeError(
+            f"make_mesh: axis_shapes must hold a size per axis, as in ({axis_shapes!r},), got {axis_shapes!r}."
+        )
     sizes, names = (tuple(axis_shapes), tuple([axis_names] if isinstance(axis_names, str) else axis_names))
     found = list(xla.devices() if devices is None else devices)
     if len(found) < prod(sizes):

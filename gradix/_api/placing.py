@@ -118,9 +118,11 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
         return as_sharding(place.sharding, what)
     if hasattr(place, "device_kind"):
         return SingleDeviceSharding(place)
+    name = place.partition(":") if isinstance(place, str) else ()
+    instead = f" Write gradix.devices({name[0]!r})[{name[2] if name[2].isdecimal() else 0}]." if name else ""
     raise ValueError(
         f"{what} only accepts None, a Device, a Sharding or a tree of these values as `device`; "
-        f"got {place!r} of type {type(place).__name__}."
+        f"got {place!r} of type {type(place).__name__}.{instead}"
     )
 
 

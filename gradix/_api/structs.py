@@ -50,6 +50,8 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        if not hasattr(shape, "__iter__"):
+            raise TypeError(f"ShapeDtypeStruct: shape must be a tuple of sizes, as ({shape!r},), got {shape!r}.")
         self.shape = tuple(shape)
         self.dtype = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
         self.sharding, self.layout = _placed(sharding, self.shape)

@@ -25,7 +25,7 @@ _options = _config.state
 _ROLES = {"scan": ("carry", "x"), "while_loop": ("carry",), "fori_loop": ("i", "val")}
 
 
-def called(what: str, function: Callable, *args):
+def called(what: str, function: Callable, *args, roles: tuple[str, ...] | None = None):
     """`function(*args)`; if it takes other arguments, an error says how `what` calls it."""
     try:
         return function(*args)
@@ -36,7 +36,7 @@ def called(what: str, function: Callable, *args):
         try:
             sig.bind(*args)
         except TypeError as e:
-            roles = _ROLES.get(what, tuple(f"operand {i}" for i in range(len(args))))
+            roles = roles or _ROLES.get(what, tuple(f"operand {i}" for i in range(len(args))))
             given = f"({', '.join(roles)})" if args else "no arguments"
             raise TypeError(
                 f"{what} calls {described(function)} with {given}, but its arguments are {sig}: {e}. Write "

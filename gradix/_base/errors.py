@@ -23,7 +23,7 @@ def _type_of(tracer) -> str:
     return (short() if short is not None else str(aval)).lstrip("~")
 
 
-def _where(tracer) -> str:
+def places_of(tracer) -> str:
     """The lines about places: of the use, of the tracer's origin, and of what keeps it."""
     here = str(source.current())
     lines = [f"\n  where:   {here}"]
@@ -85,7 +85,7 @@ class ConcretizationTypeError(JAXTypeError):
     def __init__(self, tracer, context: str = ""):
         super().__init__(
             f"Abstract tracer value encountered where concrete value is expected: traced array with shape "
-            f"{_type_of(tracer)}.{' ' if context else ''}{context}{_where(tracer)}"
+            f"{_type_of(tracer)}.{' ' if context else ''}{context}{places_of(tracer)}"
             + _instead(
                 _elsewhere.of_the_line(source.current())
                 or "pass the argument the value depends on as static (static_argnums or static_argnames of jit),\n"
@@ -109,9 +109,11 @@ class TracerBoolConversionError(ConcretizationTypeError):
         JAXTypeError.__init__(
             self,
             f"Attempted boolean conversion of traced array with shape {_type_of(tracer)}. "
-            f"Its value is not known while the program is traced, so Python cannot choose a branch.{_where(tracer)}"
+            f"Its value is not known while the program is traced, so Python cannot choose a branch.{places_of(tracer)}"
             + _instead(
-                "jnp.where(condition, x, y) to select, lax.cond to run one of two functions, lax.while_loop to loop;\n"
+                _elsewhere.of_the_choice(source.current())
+                + "jnp.where(condition, x, y) to select, lax.cond to run one of two functions, "
+                "lax.while_loop to loop;\n"
                 "& | ~ for and, or, not; or make the argument static (static_argnums of jit)."
             ),
         )
@@ -132,9 +134,10 @@ class TracerArrayConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(
             f"The numpy.ndarray conversion method __array__() was called on traced array with shape "
-            f"{_type_of(tracer)}.{_where(tracer)}"
+            f"{_type_of(tracer)}.{places_of(tracer)}"
             + _instead(
-                "use the function of jnp with the same name as NumPy's; jnp.asarray(table)[i] to index a NumPy array;\n"
+                _elsewhere.of_the_call(source.current()) + "use the function of jnp with the same name as NumPy's; "
+                "jnp.asarray(table)[i] to index a NumPy array;\n"
                 "gradix.pure_callback to call code that works on numbers only."
             )
         )
@@ -154,9 +157,10 @@ class TracerIntegerConversionError(JAXTypeError):
     def __init__(self, tracer):
         super().__init__(
             f"The __index__() method was called on traced array with shape {_type_of(tracer)}. "
-            f"Lists, ranges and shapes need a concrete int, known while the program is traced.{_where(tracer)}"
+            f"Lists, ranges and shapes need a concrete int, known while the program is traced.{places_of(tracer)}"
             + _instead(
-                "jnp.asarray(sequence)[i] to index; lax.fori_loop for a loop over range(n);\n"
+                _elsewhere.of_the_call(source.current())
+                + "jnp.asarray(sequence)[i] to index; lax.fori_loop for a loop over range(n);\n"
                 "or make the argument static (static_argnums of jit)."
             )
         )
@@ -177,7 +181,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     def __init__(self, tracer):
         super().__init__(
             f"Array boolean indices must be concrete; got ShapedArray({_type_of(tracer)}). "
-            f"The size of the result would depend on the mask's values.{_where(tracer)}"
+            f"The size of the result would depend on the mask's values.{places_of(tracer)}"
             + _instead(
                 "jnp.where(mask, x, fill) keeps the shape; jnp.sum(x, where=mask) and its like reduce under a mask;\n"
                 "x[jnp.nonzero(mask, size=n, fill_value=0)] has a size given beforehand."
@@ -223,7 +227,7 @@ def _leak_message(tracer, use: str) -> str:
     detail = f": {use}" if use else ""
     return (
         f"Encountered an unexpected tracer: an intermediate value of type {_type_of(tracer)} has escaped the function "
-        f"it was traced in{detail}.{_where(tracer)}"
+        f"it was traced in{detail}.{places_of(tracer)}"
         + _instead(
             "return the value from the function, rather than store it in a global, an attribute or a list;\n"
             "pass values from outside as arguments; hold a value to be changed in place in a gradix.new_ref(...)."

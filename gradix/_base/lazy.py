@@ -160,9 +160,13 @@ def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], 
         if place is None:
             module = face["__name__"]
             what = f"module {module!r} has no attribute {name!r}"
-            if not name.startswith("_"):
-                what += _elsewhere.advice(module, name) or _elsewhere.close_to(name, places)
-            raise AttributeError(what, name=name, obj=sys.modules.get(module))
+            said = (
+                ""
+                if name.startswith("_")
+                else _elsewhere.advice(module, name) or _elsewhere.close_to(name, _names(face, places))
+            )
+            # Python offers a name that is close where the error has the object; it should not do so twice
+            raise AttributeError(what + said, name=name, **({} if said else {"obj": sys.modules.get(module)}))
         value = face[name] = place.value(face["__name__"])
         if isinstance(value, FunctionType):  # the doctests of classes are found by their module
             tell_face(value, face["__name__"], name)

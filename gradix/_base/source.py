@@ -20,10 +20,10 @@ _inside: dict[str, bool] = {}
 _excluded: list[str] = []
 
 
-def _is_of_numpy(path: str) -> bool:
-    """Whether a file is of NumPy, whose functions ask arrays for their values on behalf of users."""
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and path.startswith(os.path.dirname(str(numpy.__file__)) + os.sep)
+def _asks_for_users(path: str) -> bool:
+    """Whether a file is of NumPy or SciPy, whose functions ask arrays for their values on behalf of users."""
+    modules = [sys.modules.get(name) for name in ("numpy", "scipy")]
+    return any(m is not None and path.startswith(os.path.dirname(str(m.__file__)) + os.sep) for m in modules)
 
 
 def _is_inside(filename: str) -> bool:
@@ -31,7 +31,8 @@ def _is_inside(filename: str) -> bool:
     inside = (
         (path.startswith(_PACKAGE) and path != MAIN)
         or path in _PLUMBING
-        or _is_of_numpy(path)
+        or _asks_for_users(path)
+        or filename.startswith(("numpy/", "scipy/"))  # compiled parts name their files in this way
         or any(map(path.startswith, _excluded))
     )
     _inside[filename] = inside

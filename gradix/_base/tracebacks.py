@@ -20,7 +20,9 @@ from typing import TypeVar, cast
 
 from gradix._base import source
 from gradix._base.config import state
+from gradix._base.lazy import lazy_module
 
+_wrong_calls = lazy_module("gradix._base.wrong_calls")
 F = TypeVar("F", bound=Callable)
 
 NOTE = "(Frames of gradix are left out; set the environment variable JAX_TRACEBACK_FILTERING=off to show them.)"
@@ -69,6 +71,7 @@ def filter_frames(error: Exception) -> None:
     frame = sys._getframe(1)
     if mode == "off" or _is_nested(frame):
         return
+    _wrong_calls.explain(error, frame)
     if mode == "tracebackhide":
         return _hide(error.__traceback__, frame)
     whole = error.__traceback__
@@ -204,6 +207,8 @@ def _show(kind: type[BaseException], error: BaseException, whole: TracebackType 
     if state.jax_traceback_filtering == "off":
         return _before(kind, error, whole)
     chain = [e for e in _chain(error, set()) if not isinstance(e, UnfilteredStackTrace)]
+    for e in chain:
+        _wrong_calls.explain(e)
     before = [(e, e.__traceback__) for e in chain]
     try:
         for e, frames in before:

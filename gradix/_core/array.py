@@ -92,6 +92,10 @@ class ArrayImpl(Array):
         return _rebuild, (np.asarray(self.host), self.aval.dtype, self.aval.weak_type)
 
 
+# Messages name arrays by their public type, Python's messages too; pickles go by `__qualname__`.
+ArrayImpl.__name__ = "Array"
+
+
 class OnlyType:
     """Marks an array whose value is not known: programs can be traced with it, but not run."""
 
@@ -193,7 +197,7 @@ def as_array(x) -> Array:
     if t in _library_values.converters:
         return as_array(_library_values.converters[t](x))
     advice = "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays."
-    if hasattr(x, "__dict__") and not callable(x) and t.__module__ not in ("builtins", "types"):
+    if hasattr(x, "__dict__") and t.__module__.partition(".")[0] not in ("builtins", "types", "functools", "gradix"):
         advice = _elsewhere.of_object(t)
     raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. {advice}")
 

@@ -12,28 +12,52 @@ else:
     _Members = object
 
 # What users of other libraries look for on an array, and what to write instead.
+_CHANGED = "write x = x + y, x = x.at[index].set(values) and the like, which make new arrays"
 _FOREIGN = {
+    "abs": "write abs(x) or jnp.abs(x)",
+    "add_": _CHANGED,
     "append": "write jnp.append(x, values), which returns a new array",
     "backward": "derivatives are taken of functions: gradix.grad(f)(x)",
+    "clamp": "write jnp.clip(x, min, max)",
     "contiguous": "arrays have no strides, so x itself serves",
+    "copy_": _CHANGED,
     "cpu": "write gradix.device_put(x, gradix.devices('cpu')[0])",
     "cuda": "write gradix.device_put(x, gradix.devices('cuda')[0])",
     "detach": "write gradix.lax.stop_gradient(x)",
     "dim": "write x.ndim",
+    "div_": _CHANGED,
     "double": "write x.astype(jnp.float64)",
+    "exp": "write jnp.exp(x)",
+    "expand": "write jnp.broadcast_to(x, shape)",
+    "fill_": _CHANGED,
     "float": "write x.astype(jnp.float32)",
     "grad": "derivatives are taken of functions: gradix.grad(f)(x)",
     "half": "write x.astype(jnp.float16)",
     "int": "write x.astype(jnp.int32)",
     "long": "write x.astype(jnp.int64)",
+    "log": "write jnp.log(x)",
     "masked_fill": "write jnp.where(mask, value, x)",
+    "matmul": "write x @ y",
+    "mm": "write x @ y",
+    "mul_": _CHANGED,
+    "norm": "write jnp.linalg.norm(x)",
     "numel": "write x.size",
     "numpy": "write np.asarray(x)",
     "permute": "write x.transpose(axes)",
+    "pow": "write x**y",
+    "relu": "write gradix.nn.relu(x)",
     "requires_grad": "gradix.grad says of which arguments it takes derivatives: argnums",
     "requires_grad_": "gradix.grad says of which arguments it takes derivatives: argnums",
+    "sigmoid": "write gradix.nn.sigmoid(x)",
+    "softmax": "write gradix.nn.softmax(x, axis)",
+    "sqrt": "write jnp.sqrt(x)",
+    "sub_": _CHANGED,
+    "tanh": "write jnp.tanh(x)",
+    "to": "write gradix.device_put(x, device) for a device, x.astype(dtype) for a dtype",
     "to_numpy": "write np.asarray(x)",
+    "type": "write x.astype(dtype)",
     "unsqueeze": "write jnp.expand_dims(x, axis)",
+    "zero_": _CHANGED,
 }
 
 
@@ -46,7 +70,8 @@ class _Foreign:
         self.name = name
 
     def __get__(self, x, owner=None):
-        raise AttributeError(f"arrays have no attribute {self.name!r}: {_FOREIGN[self.name]}.", name=self.name, obj=x)
+        # without the object, for whose other names Python would offer one that is close
+        raise AttributeError(f"arrays have no attribute {self.name!r}: {_FOREIGN[self.name]}.", name=self.name)
 
 
 class Array(_Members):

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from gradix._base.lazy import lazy_module
+
 if TYPE_CHECKING:
     from gradix._core.annotations import DTypeLike
+
+_elsewhere = lazy_module("gradix._base.elsewhere")
 
 _INTEGERS = ("int2", "int4", "int8", "int16", "int32", "int64")
 _SMALL_FLOATS = (
@@ -173,6 +177,17 @@ for _d in SUPPORTED:
     _TABLE[_d] = _TABLE[_d.name] = _TABLE[_d.type] = _d
 
 
+def _instead_of(x) -> str:
+    """What to write where a dtype is not one."""
+    if isinstance(x, (int, np.integer)):
+        return f"If {x} is a size, write all sizes in brackets, as one shape: (2, {x})."
+    near = _elsewhere.close_to(x, [key for key in _TABLE if isinstance(key, str)]) if isinstance(x, str) else ""
+    return (
+        "Pass a dtype or its name ('float32', 'int8', 'bfloat16', ...), a NumPy or Python scalar type, or "
+        f"array.dtype{near or '.'}"
+    )
+
+
 def as_dtype(x: Any):
     """The dtype of a name, type, scalar type or dtype, in native byte order and not narrowed.
 
@@ -195,10 +210,7 @@ def as_dtype(x: Any):
     try:
         dtype = np.dtype(x)
     except TypeError:
-        raise TypeError(
-            f"data type {x!r} not understood. Pass a dtype or its name ('float32', 'int8', 'bfloat16', ...), "
-            "a NumPy or Python scalar type, or array.dtype."
-        ) from None
+        raise TypeError(f"data type {x!r} not understood. {_instead_of(x)}") from None
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     return _TABLE.get(dtype, dtype)

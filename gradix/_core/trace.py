@@ -485,7 +485,7 @@ def axis_size_of(name):
     """The size of a named axis; raises NameError if no axis of this name is in scope."""
     t = state.axes.get(name)
     if t is None:
-        known = ", ".join(map(repr, state.axes)) or "none"
+        known = ", ".join([repr(axis) for axis in state.axes if not str(axis).startswith("_")]) or "none"
         raise NameError(
             f"unbound axis name: {name}. Named axes bound here: {known}. "
             f"Bind it with vmap(..., axis_name={name!r}) around the call."

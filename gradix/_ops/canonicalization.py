@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradix._base import source
+from gradix._base import errors
+from gradix._core import dtypes
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -63,12 +64,14 @@ def _not_concrete(name: str, shape) -> TypeError:
     hint = ""
     sizes = shape if isinstance(shape, (tuple, list)) else [shape]
     traced = next((d for d in sizes if isinstance(d, Tracer)), None)
+    if isinstance(shape, (Array, np.ndarray)) and shape.ndim:
+        hint = " Write x.shape for the shape of an array."
+    if any(dtypes.is_extended(getattr(d, "dtype", None)) for d in sizes):
+        hint = " A random key stands in the place of the shape: the key comes first."
     if traced is not None:
-        told = traced._trace.describe(traced)
         hint = (
             " A shape must be known while the program is traced: pass what it depends on as static "
-            "(static_argnums or static_argnames of jit), or take it from x.shape."
-            f"\n  where:   {source.current()}" + (f"\n  traced:  {told}" if told else "")
+            f"(static_argnums or static_argnames of jit), or take it from x.shape.{errors.places_of(traced)}"
         )
     return TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {name}={shape!r}.{hint}")
 

@@ -80,6 +80,9 @@ class BatchTracer(Tracer):
         return self.val
 
 
+BatchTracer.__name__ = "VmapTracer"  # as it shows itself
+
+
 class BatchTrace(Interpreter):
     """Applies the batch rule of each primitive; an unmapped result is returned without a tracer."""
 

@@ -38,6 +38,9 @@ class TapeTracer(Tracer):
         return f"LinearizeTracer({self.aval.str_short()})"
 
 
+TapeTracer.__name__ = "LinearizeTracer"  # as it shows itself
+
+
 class TapeEqn:
     """A recorded linear operation.
 

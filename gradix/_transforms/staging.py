@@ -30,6 +30,9 @@ class StagingTracer(Tracer):
         self._trace, self._var, self.aval = trace, var, var.aval
 
 
+StagingTracer.__name__ = "JitTracer"  # as it shows itself
+
+
 class StagingTrace(Trace):
     """Records each primitive as an equation; values from outside become literals or constants."""
 

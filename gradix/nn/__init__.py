@@ -7,7 +7,6 @@ Example:
     Array([0., 2.], dtype=float32)
 """
 
-from gradix.nn import initializers as initializers
 from gradix.nn.activations import (
     celu as celu,
     elu as elu,
@@ -44,11 +43,15 @@ from gradix.nn.normalization import (
     softmax as softmax,
     standardize as standardize,
 )
-from gradix.nn.scaled import (
-    get_scaled_dot_general_config as get_scaled_dot_general_config,
-    scaled_dot_general as scaled_dot_general,
-    scaled_matmul as scaled_matmul,
-)
+from gradix._base.lazy import on_demand as _on_demand
 from gradix._base.listing import listing as _listing
+
+with _on_demand(globals()):
+    from gradix.nn import initializers as initializers
+    from gradix.nn.scaled import (
+        get_scaled_dot_general_config as get_scaled_dot_general_config,
+        scaled_dot_general as scaled_dot_general,
+        scaled_matmul as scaled_matmul,
+    )
 
 __dir__ = _listing(__name__, "initializers")

@@ -27,6 +27,12 @@ class IndexUpdateHelper:
     def __repr__(self) -> str:
         return f"IndexUpdateHelper({self.array!r})"
 
+    def __setitem__(self, index, value):
+        raise TypeError("x.at[index] = values changes no array. Write x = x.at[index].set(values), or .add for +=.")
+
+    def __call__(self, *args, **kwargs):
+        raise TypeError("x.at takes its index in square brackets, and is not callable. Write x.at[index].set(values).")
+
 
 class IndexUpdateRef:
     """The elements of an array at an index; each method returns a new array with them changed.
@@ -56,6 +62,14 @@ class IndexUpdateRef:
 
     def __repr__(self) -> str:
         return f"IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def _changed(self, value):
+        """Python's operators that change in place, which must not pass as changes of the array."""
+        raise TypeError(
+            "x.at[index] += values changes no array. Write x = x.at[index].add(values), or .multiply for *=."
+        )
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = _changed
 
     def __getattr__(self, name):
         known = ", ".join(

@@ -65,7 +65,10 @@ def known_int(value, argument: str) -> int:
         return value
     if is_unknown(value):
         raise ConcretizationTypeError(value, f"The {argument} determines a shape.")
-    return as_dim(value)
+    try:
+        return as_dim(value)
+    except TypeError:
+        raise TypeError(f"The {argument} must be an integer, got {value!r} of type {type(value).__name__}.") from None
 
 
 def positions_and_names(axis) -> tuple:

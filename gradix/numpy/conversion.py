@@ -172,6 +172,13 @@ def _converted(x, dtype) -> Array:
         return _from_numpy(np.asarray(x), dtype)
     if hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, (str, bytes, dict)):
         return _from_sequence(list(x), dtype)
+    if hasattr(x, "__next__"):
+        raise TypeError(f"array: {x!r} has no size known beforehand. Write array(list(x)).")
+    if isinstance(x, dict):
+        raise TypeError(
+            "array: a dict has names, which arrays have not. It is a pytree, gradix.tree.map(jnp.asarray, x), or "
+            f"take its values, jnp.array(list(x.values())); got one with the keys {list(x)!r}."
+        )
     raise _no_array(x, np.asarray(x).dtype)
 
 
@@ -257,7 +264,26 @@ def _from_plain(x, kinds, dtype) -> Array:
         kind = next((k for k in (complex, float, int, bool) if k in kinds), float)
         dtype = dtypes.python_scalar_dtype(kind)
     with np.errstate(over="ignore"):
-        return wrap_host(np.array(x, dtype=dtype))
+        try:
+            return wrap_host(np.array(x, dtype=dtype))
+        except ValueError as error:
+            raise _of_lengths(x) or error from None
+
+
+def _of_lengths(x, place: str = "") -> ValueError | None:
+    """The error for lists of different lengths in a nested list; None if all have equal ones."""
+    lengths = [len(item) if isinstance(item, (list, tuple)) else None for item in x]
+    odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
+    if odd is None:
+        found = (_of_lengths(item, f"{place}[{i}]") for i, item in enumerate(x) if isinstance(item, (list, tuple)))
+        return next((error for error in found if error is not None), None)
+    said = [
+        f"element {place}[{i}] is {'a number' if (n := lengths[i]) is None else f'a list of {n}'}" for i in (0, odd)
+    ]
+    return ValueError(
+        f"setting an array element with a sequence of inhomogeneous shape: {' and '.join(said)}, but the rows of an "
+        "array have one length. Pad the shorter ones, or keep them as they are in gradix.Ragged.of(rows)."
+    )
 
 
 def _from_foreign(x, kinds, dtype) -> Array:

@@ -37,7 +37,15 @@ def load(file: str | os.PathLike[str] | IO[bytes], *args: Any, **kwargs: Any) ->
         >>> jnp.load(file)
         Array([0, 1, 2], dtype=int32)
     """
-    out = np.load(file, *args, **kwargs)
+    try:
+        out = np.load(file, *args, **kwargs)
+    except ValueError as error:
+        if "contains pickled" not in str(error):
+            raise
+        raise ValueError(
+            f"load: {file!r} is in neither of NumPy's formats, .npy and .npz. If you trust it and it is a pickle, "
+            "write pickle.load(open(file, 'rb'))."
+        ) from None
     if not isinstance(out, np.ndarray):
         return out
     if out.dtype.kind == "V" and not out.dtype.names:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
+from gradix._base import errors
 from gradix._base.config import guards_transfers
-from gradix._base.errors import NonConcreteBooleanIndexError
 from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.dimensions.expression import as_dim
@@ -33,7 +33,7 @@ def read_index(x: Array, index) -> tuple[Array, tuple, list]:
     Raises:
         TypeError: the index is or holds a list, a float, or a string.
         IndexError: the index holds another object that is not an index, or a mask of a wrong shape.
-        NonConcreteBooleanIndexError: a mask is traced.
+        errors.NonConcreteBooleanIndexError: a mask is traced.
     """
     entries = index if type(index) is tuple else _as_entries(index)
     key: list = []
@@ -98,8 +98,9 @@ def _slice_key(e: slice, position: int) -> tuple:
             raise IndexError(
                 f"The ends of a slice must be static integers, got the traced {e} at position "
                 f"{position}: they determine the shape of the result. Use lax.dynamic_slice(x, "
-                "(start,), (size,)) for a part of fixed size at a traced start, or "
-                "jnp.where(mask, x, 0) to keep all elements."
+                "(start,), (size,)) for a part of fixed size at a traced start, jnp.where(mask, x, 0) to keep all "
+                "elements, or pass what the ends depend on as static (static_argnums or static_argnames of jit)."
+                f"{errors.places_of(end)}"
             )
         try:
             ends.append(None if end is None else as_dim(end))
@@ -254,7 +255,7 @@ def _places(mask, shape, axis: int):
     """The indices at which a mask is true, as an array for each of its axes."""
     is_counted = mask.ndim and decides_sizes(mask)
     if is_unknown(mask) and not is_counted:
-        raise NonConcreteBooleanIndexError(mask)
+        raise errors.NonConcreteBooleanIndexError(mask)
     expected = shape[axis : axis + mask.ndim]
     check_mask_shape(mask.shape, expected, axis)
     if is_counted:

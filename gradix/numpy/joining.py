@@ -79,8 +79,19 @@ def _in_three(shape: tuple) -> tuple:
     return (1, *(shape or (1,)), 1) if len(shape) < 2 else shape if len(shape) > 2 else (*shape, 1)
 
 
+def _check_no_array(name: str, given, what: str = "an axis") -> None:
+    """Refuse a second array where only the first argument holds arrays."""
+    if isinstance(given, (Array, np.ndarray)) and given.ndim:
+        is_axis = what == "an axis"
+        raise (TypeError if is_axis else ValueError)(
+            f"{name} takes one list of arrays, and then {what}; got an array of shape {given.shape} for it. "
+            f"Put the arrays in brackets: {name}([a, b]){'' if is_axis else ', or write dtype=x.dtype'}."
+        )
+
+
 def _in_one_dtype(name: str, xs, dtype) -> list:
     if dtype is not None:
+        _check_no_array(name, dtype, "a dtype")
         dtype = dtypes.requested_dtype(dtype, name)
         return [convert(x, dtype) for x in xs]
     first = xs[0].aval
@@ -117,16 +128,12 @@ def concatenate(
     See also:
         `jnp.stack`, which adds an axis; `jnp.hstack`, `jnp.vstack`, `jnp.block`, `jnp.split`.
     """
-    parts = None if isinstance(axis, (Array, np.ndarray)) else _counted_parts(arrays)
+    _check_no_array("concatenate", axis)
+    parts = _counted_parts(arrays)
     if parts is not None:
         parts, axis = (ravel(parts)[:, None], 0) if axis is None else (parts, axis)
         return _merged("concatenate", parts, axis, dtype)
     xs = _sequence("concatenate", arrays)
-    if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
-        raise TypeError(
-            f"concatenate takes one list of arrays, and then an axis; got an array of shape {axis.shape} as the "
-            "axis. Put the arrays in brackets: concatenate([a, b])."
-        )
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
     if not xs[0].aval.ndim:
@@ -176,6 +183,7 @@ def stack(
         `jnp.column_stack`.
     """
     no_out("stack", out)
+    _check_no_array("stack", axis)
     parts = _counted_parts(arrays)
     if parts is not None:
         axis = axis_of(axis, parts.ndim)
@@ -203,6 +211,7 @@ def vstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | Non
         >>> jnp.vstack([jnp.arange(2), jnp.arange(2)]).shape
         (2, 2)
     """
+    _check_no_array("vstack", dtype, "a dtype")
     parts = _counted_parts(tup)
     if parts is not None:
         return _merged("vstack", _with_parts(parts, lambda s: (1,) * (2 - len(s)) + s), 0, dtype)
@@ -221,6 +230,7 @@ def hstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | Non
         >>> jnp.hstack([jnp.arange(2), 5])
         Array([0, 1, 5], dtype=int32)
     """
+    _check_no_array("hstack", dtype, "a dtype")
     parts = _counted_parts(tup)
     if parts is not None:
         return _merged("hstack", _with_parts(parts, lambda s: s or (1,)), 0 if parts.ndim < 3 else 1, dtype)
@@ -240,6 +250,7 @@ def dstack(tup: Array | np.ndarray | Sequence[ArrayLike], dtype: DTypeLike | Non
         >>> jnp.dstack([jnp.ones((2, 3)), jnp.ones((2, 3))]).shape
         (2, 3, 2)
     """
+    _check_no_array("dstack", dtype, "a dtype")
     parts = _counted_parts(tup)
     if parts is not None:
         return _merged("dstack", _with_parts(parts, _in_three), 2, dtype)

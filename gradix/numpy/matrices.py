@@ -9,12 +9,13 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base import errors
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
 from gradix._core.dimensions.expression import as_dim, is_count, is_symbolic_shape, larger, smaller
 from gradix._core.operators import Array
-from gradix._core.trace import is_unknown
+from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.indexing import take_index
@@ -83,7 +84,8 @@ def _matrix_shape(name: str, rows, columns) -> tuple:
         if is_unknown(n) or isinstance(n, float) or not hasattr(n, "__index__") and not hasattr(n, "__floordiv__"):
             raise TypeError(
                 f"{name}: the numbers of rows and columns must be static integers, got {shape}. "
-                "They determine the shape of the matrix."
+                "They determine the shape of the matrix: pass what they depend on as static (static_argnums or "
+                f"static_argnames of jit).{errors.places_of(n) if isinstance(n, Tracer) else ''}"
             )
         if isinstance(n, int) and n < 0:
             raise ValueError(f"{name}: the numbers of rows and columns must not be negative, got {shape}.")

@@ -202,7 +202,10 @@ def _round(self, ndigits=None):
 
 def _iter(self):
     if not self.aval.ndim:
-        raise TypeError("A scalar array has no axis to iterate over. Use x.item() for its value.")
+        raise TypeError(
+            "A scalar array has no axis to iterate over. Use x.item() for its value, range(int(x)) or lax.fori_loop to "
+            "count up to it."
+        )
     if type(self) is ArrayImpl:
         return iter(array_members.rows(self))
     return (lax.index_in_dim(self, i, 0, False) for i in range(self.aval.shape[0]))

@@ -39,7 +39,7 @@ class _ScalarMeta(type):
         return not cls == other
 
     def __call__(cls, x) -> Array:
-        return asarray(x, dtype=cls.dtype)
+        return asarray(x, dtype=dtypes.requested_dtype(cls.dtype, cls.__name__, stacklevel=3))
 
     def __instancecheck__(cls, value) -> bool:
         return isinstance(value, cls.dtype.type)

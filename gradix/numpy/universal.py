@@ -84,7 +84,11 @@ class ufunc:
             name, value = ("out", out) if out is not None else ("where", where)
             raise NotImplementedError(
                 f"{self!r}: {name} is not supported, got {value!r}. "
-                f"Use jnp.where(mask, jnp.{self.__name__}(...), other)."
+                + (
+                    f"Arrays are immutable: write result = jnp.{self.__name__}(...)."
+                    if name == "out"
+                    else f"Use jnp.where(mask, jnp.{self.__name__}(...), other)."
+                )
             )
         raise TypeError(f"jnp.{self.__name__} takes {self._nin} positional arguments, got {len(args)}.")
 

@@ -21,6 +21,7 @@ def view(self, dtype=None, type=None):
 
     Raises:
         ValueError: the last axis does not divide into elements of the dtype, or is missing.
+        TypeError: `dtype` is a size or a shape, which `x.reshape` takes.
         NotImplementedError: `type` is given.
 
     Example:
@@ -28,6 +29,9 @@ def view(self, dtype=None, type=None):
         >>> jnp.array([1.0]).view("int32")
         Array([1065353216], dtype=int32)
     """
+    if isinstance(dtype, int | tuple):
+        sizes = dtype if isinstance(dtype, tuple) else (dtype,) if type is None else (dtype, type)
+        raise TypeError(f"x.view takes a dtype, got {sizes}. For other sizes write x.reshape{sizes}.")
     if type is not None:
         raise NotImplementedError(f"x.view: type is not supported, got {type!r}. Give a dtype.")
     if dtype is None:

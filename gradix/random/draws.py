@@ -194,7 +194,10 @@ def parameter(name: str, x) -> Array:
     try:
         return as_array(x)
     except TypeError:
-        raise TypeError(f"{name} takes arrays and numbers, got {type(x)}. Convert it with jnp.asarray(...).") from None
+        instead = "Convert it with jnp.asarray(...)"
+        if isinstance(x, (list, tuple)) and name == "choice":
+            instead += ", or choose the place in a list: x[choice(key, len(x))]"
+        raise TypeError(f"{name} takes arrays and numbers, got {type(x)}. {instead}.") from None
 
 
 def fitting(name: str, dtype, *params) -> tuple:

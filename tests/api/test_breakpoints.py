@@ -133,7 +133,7 @@ def test_values_that_are_no_pytrees_and_tracers_that_are_dead():
     result, lines = stops(
         ["p sorted(map(str, unsorted))", "p type(leaked).__name__", "p x", "c"], lambda s: gradix.jit(f(s)), F(1)
     )
-    assert result == 3 and lines[:3] == ["['1', 'a']", "'StagingTracer'", "Array(1., dtype=float32)"]
+    assert result == 3 and lines[:3] == ["['1', 'a']", "'JitTracer'", "Array(1., dtype=float32)"]
 
 
 def test_wrong_options():

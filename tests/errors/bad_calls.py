@@ -102,6 +102,18 @@ lax conv padding | lax.conv(jnp.ones((1, 1, 4, 4)), jnp.ones((1, 1, 2, 2)), (1, 
 lax top_k | lax.top_k(x, 9) | ValueError TypeError | k|9.*3|3.*9
 lax split | lax.split(x, (1, 1)) | TypeError ValueError | split|size|sum
 lax iota | lax.broadcasted_iota("int32", (2,), 3) | ValueError TypeError | dimension|3
+concatenate without brackets | jnp.concatenate(x, x) | TypeError | concatenate.*brackets: concatenate\\(\\[a, b\\]\\)
+stack without brackets | jnp.stack(x, x) | TypeError | stack.*\\(3,\\).*brackets: stack\\(\\[a, b\\]\\)
+hstack without brackets | jnp.hstack(x, x) | TypeError ValueError | hstack.*brackets: hstack\\(\\[a, b\\]\\)
+zeros without brackets | jnp.zeros(2, 3) | TypeError | 3.*brackets.*\\(2, 3\\)
+normal without brackets | random.normal(key, 3, 4) | TypeError | 4.*brackets.*\\(2, 4\\)
+shape of an array | jnp.zeros(x) | TypeError | x\\.shape
+key in place of the shape | nn.initializers.normal()((3, 3), key) | TypeError | the key comes first
+view of sizes | x.view(3, 1) | TypeError | \\(3, 1\\).*x\\.reshape\\(3, 1\\)
+features last | lax.conv_general_dilated(jnp.ones((1, 4, 4, 3)), jnp.ones((2, 2, 3, 8)), (1, 1), "SAME") | ValueError TypeError | 'NHWC', 'HWIO', 'NHWC'
+struct of a number | jax.ShapeDtypeStruct(3, "float32") | TypeError | \\(3,\\)
+start of a slice as a number | lax.dynamic_slice(x, 0, (2,)) | TypeError | start_indices.*0
+mesh of a number | jax.make_mesh(1, "d") | TypeError | axis_shapes.*\\(1,\\)
 """
 
 DTYPES = """
@@ -149,6 +161,12 @@ randint dtype | random.randint(key, (2,), 0, 5, "float32") | TypeError ValueErro
 normal dtype | random.normal(key, (2,), "int8") | ValueError TypeError | int8|float
 view sizes | jnp.ones(3, "int8").view("int32") | ValueError TypeError | int8|int32|divi|size
 iota dtype | lax.iota("nonsense", 3) | TypeError | nonsense
+dtype misspelt | jnp.zeros(3, "flaot32") | TypeError | flaot32.*mean 'float32'
+generator | jnp.array(i for i in range(3)) | TypeError | generator.*list\\(
+dict names | jnp.array({"a": 1}) | TypeError | tree\\.map.*\\['a'\\]
+ragged rows | jnp.array([[1, 2, 3], [4, 5]]) | ValueError TypeError | \\[0\\] is a list of 3.*\\[1\\] is a list of 2.*Ragged
+ragged rows further inside | jnp.array([[[1], [2]], [[3], [4, 5]]]) | ValueError TypeError | \\[1\\]\\[0\\] is a list of 1.*\\[1\\]\\[1\\] is a list of 2
+ragged rows and numbers | jnp.array([1, [2]]) | ValueError TypeError | \\[0\\] is a number.*\\[1\\] is a list of 1
 """
 
 AXES = """
@@ -218,6 +236,10 @@ take_along_axis | jnp.take_along_axis(m, n, axis=1) | ValueError | dimension|ran
 choose range | jnp.choose(n, [x, x], mode="nonsense") | ValueError | nonsense|mode
 iterate scalar | list(jnp.asarray(1.0)) | TypeError | 0-d|iterat|scalar
 len of scalar | len(jnp.asarray(1.0)) | TypeError | unsized|0-d|len|scalar
+at assigned | x.at.__setitem__(0, 1.0) | TypeError AttributeError | x\\.at\\[index\\]\\.set\\(
+at added in place | x.at[0].__iadd__(1.0) | TypeError AttributeError | \\.add\\(
+at called | x.at(0).set(1.0) | TypeError | square brackets|callable
+slice traced says static | jax.jit(lambda v, k: v[:k])(x, 2) | IndexError TypeError | static_argnums.*where: .*argument k
 """
 
 VALUES = """
@@ -261,6 +283,14 @@ huge repeat | jnp.tile(x, 10**14) | * | .
 huge arange | jnp.arange(10**14) | * | .
 huge random | random.normal(key, (10**8, 10**8)) | * | .
 huge dimension | jnp.zeros(2**63) | * | .
+arange step zero | jnp.arange(0, 1, step=0) | ZeroDivisionError ValueError | step, which must not be zero.*stop=1
+linspace count float | jnp.linspace(0, 1, 3.5) | TypeError | num.*3\\.5.*float
+eye traced | jax.jit(lambda k: jnp.eye(k))(3) | TypeError ConcretizationTypeError | static_argnums.*where: .*argument k
+device as text | jax.device_put(x, "cpu:0") | ValueError | cpu:0.*gradix\\.devices\\('cpu'\\)\\[0\\]
+unknown platform | jax.devices("abacus") | RuntimeError | abacus.*doctor
+out | jnp.add(x, 1, out=np.zeros(3)) | NotImplementedError TypeError | result = jnp\\.add
+not a file of arrays | P.wrong_file() | ValueError | neither.*\\.npy.*pickle\\.load
+scalar iterated in jit | jax.jit(lambda k: list(k))(3) | TypeError | range\\(int\\(x\\)\\)
 """
 
 TRANSFORMS = """
@@ -340,6 +370,14 @@ primitive without rules | P.primitive_evaluated() | NotImplementedError | evalua
 primitive without abstract rule | P.primitive_traced() | NotImplementedError | abstract
 primitive without jvp | P.primitive_jvp() | NotImplementedError | differentiat|jvp
 primitive without batching | P.primitive_vmap() | NotImplementedError | batch
+own class that is callable | jax.grad(lambda f: f.w)(P.Callable()) | TypeError | Callable.*register_dataclass
+aux array | jax.grad(lambda v: v.sum(), has_aux=True)(x) | TypeError | pair.*float32\\[\\]
+jit returns words | jax.jit(lambda v: (v, "done"))(x) | TypeError | result\\[1\\].*'done'.*arrays and numbers only
+checkpoint policy | jax.checkpoint(jnp.sin, policy="dots_savable")(1.0) | TypeError | dots_savable.*mean 'dots_saveable'
+custom_vjp arguments of bwd | P.custom_vjp_bwd_arguments() | TypeError | \\(residuals, cotangent\\).*\\(g\\)
+custom_jvp arguments of the rule | P.custom_jvp_arguments() | TypeError | \\(primals, tangents\\)
+vjp cotangent scalar | jax.vjp(jnp.sin, x)[1](1.0) | ValueError TypeError | float32\\[3\\].*ones_like
+pmap without a name | jax.pmap(lambda v: lax.psum(v, "i"))(jnp.ones((1, 2))) | NameError | bound here: none
 """
 
 CONTROL = """
@@ -374,6 +412,8 @@ scan length traced | jax.jit(lambda k: lax.scan(lambda c, v: (c, v), 0.0, None, 
 map scalar | lax.map(jnp.sin, 3.0) | ValueError TypeError | map|xs|axis|scan|scalar
 associative_scan | lax.associative_scan(3, x) | TypeError | callable|function
 associative_scan lengths | lax.associative_scan(lambda p, q: p, (x, y)) | ValueError | 3|4|size|first dim|axis
+scan over a list | lax.scan(lambda c, v: (c, v), 0.0, [1.0, 2.0]) | ValueError | xs\\[1\\].*jnp\\.array\\(xs\\)
+map the wrong way round | lax.map(x, jnp.sin) | TypeError ValueError | lax\\.map\\(f, xs\\)
 """
 
 TREES = """
@@ -390,6 +430,9 @@ self-containing dictionary | P.own_dict() | RecursionError ValueError TypeError 
 self-containing list as an array | P.own_list_array() | RecursionError ValueError TypeError | .
 transpose | jax.tree.transpose(jax.tree.structure([0, 0]), jax.tree.structure({"a": 0, "b": 0}), [1, 2]) | ValueError TypeError | structure|tree|leaves
 reduce of nothing | jax.tree.reduce(lambda p, q: p, []) | TypeError ValueError | empty|initial
+map without a function | jax.tree.map({"a": 1}, jnp.sin) | TypeError | tree\\.map\\(f, tree\\).*dict
+unflatten the wrong way round | jax.tree.unflatten([1], jax.tree.structure([1])) | TypeError AttributeError | structure first.*list
+class that is no dataclass | jax.tree_util.register_dataclass(P.Callable) | TypeError | dataclasses\\.dataclass
 """
 
 RANDOM = """
@@ -418,6 +461,7 @@ truncated_normal type | random.truncated_normal(key, 0.0, 1.0, (2,), "int32") | 
 reused | P.key_reused() | KeyReuseError | reuse|consum
 reused after split | P.key_reused_after_split() | KeyReuseError | reuse|consum
 wrapped data | random.wrap_key_data(jnp.zeros(2)) | TypeError ValueError | uint32|float32
+choice from a list of words | random.choice(key, ["a", "b"]) | TypeError | x\\[choice\\(key, len\\(x\\)\\)\\]
 """
 
 GROUPS = {

@@ -1,10 +1,23 @@
 """Programs of bad_calls that do not fit one expression."""
 
+import tempfile
+
 import numpy as np
+
+
+class Callable:
+    """An object of a user's class, which can be called too."""
+
+    w = 2.0
+
+    def __call__(self, x):
+        return self.w * x
 
 
 class Programs:
     """Each method makes one mistake, with the implementation it was made for."""
+
+    Callable = Callable
 
     def __init__(self, ns):
         self.ns = ns
@@ -143,3 +156,19 @@ class Programs:
             key = self.ns.random.key(0)
             self.ns.random.split(key)
             self.ns.random.normal(key)
+
+    def custom_vjp_bwd_arguments(self):
+        f = self.ns.jax.custom_vjp(lambda x: x * 2)
+        f.defvjp(lambda x: (x * 2, None), lambda g: (g,))
+        return self.ns.jax.grad(f)(1.0)
+
+    def custom_jvp_arguments(self):
+        f = self.ns.jax.custom_jvp(lambda x: x * 2)
+        f.defjvp(lambda x: (x, x))
+        return self.ns.jax.grad(f)(1.0)
+
+    def wrong_file(self):
+        with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+            file.write(b"hello world")
+            file.flush()
+            return self.ns.jnp.load(file.name)

@@ -15,13 +15,17 @@ from gradix._core.operators import _FOREIGN
         ("cuda", "device_put"),
         ("backward", r"gradix.grad\(f\)\(x\)"),
         ("detach", "stop_gradient"),
+        ("to", r"device_put\(x, device\)"),
+        ("fill_", r"x.at\[index\].set"),
+        ("softmax", "nn.softmax"),
     ],
 )
 def test_members_of_other_libraries(name, words):
     x = jnp.ones(3)
     with pytest.raises(AttributeError, match=f"arrays have no attribute '{name}': .*{words}") as e:
         getattr(x, name)()
-    assert e.value.name == name and e.value.obj is x
+    # without the array, for whose other names Python would offer one that is close
+    assert e.value.name == name and e.value.obj is None
     with pytest.raises(AttributeError, match=words):
         gradix.jit(lambda x: getattr(x, name)())(x)
 
@@ -40,6 +44,13 @@ def test_misspelt_names_and_options():
         (lambda: gradix.config.jax_debug_nan, "Did you mean 'jax_debug_nans'"),
         (lambda: setattr(gradix.config, "jax_debug_nan", True), "Did you mean 'jax_debug_nans'"),
         (lambda: gradix.numpy.cat, "write concatenate"),
+        (lambda: gradix.nn.Relu, "Did you mean 'relu'"),
+        (lambda: gradix.nn.Linear, "flax"),
+        (lambda: gradix.random.randn, "normal"),
+        (lambda: jnp.scan, "write gradix.lax.scan"),
+        (lambda: jnp.relu, "write gradix.nn.relu"),
+        (lambda: gradix.array, "write gradix.numpy.array"),
+        (lambda: gradix.lax.normal, "write gradix.random.normal"),
     ):
         with pytest.raises(AttributeError, match=words):
             f()

@@ -130,7 +130,7 @@ def test_state_changes_once_per_trace():
 
 def test_results_that_are_traced_values_of_arrays_do_not_leak():
     out = gradix.jit(lambda x: (x, [x], {"a": x}))(x3)
-    assert all(type(leaf).__name__ == "ArrayImpl" for leaf in gradix.tree_util.tree_leaves(out))
+    assert all(type(leaf).__name__ == "Array" for leaf in gradix.tree_util.tree_leaves(out))
     (y, aux), pull = gradix.vjp(lambda x: (x, x * 2), 1.0)
     assert aux + 1 == 3 and y + 1 == 2
     _, aux = gradix.grad(lambda x: (x, {"x": x * 2}), has_aux=True)(1.0)

@@ -19,6 +19,7 @@ from gradix._ops.markers import name_p
 from gradix._transforms.staging import give_back, hoist, with_refs, written
 
 _sharing = lazy_module("gradix._api.jit.sharing")
+_elsewhere = lazy_module("gradix._base.elsewhere")
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -45,12 +46,22 @@ def checkpoint(
     Returns:
         A function with the arguments and results of `fun`.
 
+    Raises:
+        TypeError: `fun` or `policy` is not a function.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.grad(gradix.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
     check_callable("checkpoint", fun, takes_static=True)
+    if policy is not None and not callable(policy):
+        known = [name for name in dir(checkpoint_policies) if not name.startswith("_")]
+        near = _elsewhere.close_to(policy, known) if isinstance(policy, str) else ""
+        raise TypeError(
+            f"checkpoint: policy must be a function or None, got {policy!r}. gradix.checkpoint_policies has "
+            f"{', '.join(known)}{near or '.'}"
+        )
     numbers = as_numbers("static_argnums", static_argnums)
     names = as_names("static_argnames", static_argnames)
 

@@ -10,6 +10,7 @@ from gradix._api.arguments import Names, name_of
 from gradix._api.boundary import arrays, positional
 from gradix._api.derivatives.custom_derivatives import CustomDerivative, Found, Given, add_trees, zeros_like_tree
 from gradix._api.derivatives.symbolic_zeros import SymbolicZero
+from gradix._api.tracing import called
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
@@ -104,7 +105,9 @@ class custom_jvp(CustomDerivative, Generic[P, T]):
 
         def rule(primals, tangents):
             tangents = [SymbolicZero.from_primal_value(p) if t is None else t for p, t in zip(primals, tangents)]
-            pair = jvp(*static.filled(primals[:k]), args.filled(primals[k:]), args.filled(tangents[k:], lambda x: None))
+            roles = *["nondiff argument"] * k, "primals", "tangents"
+            values = args.filled(primals[k:]), args.filled(tangents[k:], lambda x: None)
+            pair = called("custom_jvp", jvp, *static.filled(primals[:k]), *values, roles=roles)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or "

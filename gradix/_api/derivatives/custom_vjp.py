@@ -10,6 +10,7 @@ from gradix._api.arguments import Names, check_callable, name_of
 from gradix._api.boundary import arrays, positional
 from gradix._api.derivatives.custom_derivatives import CustomDerivative, Found, Given, is_array_like
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
+from gradix._api.tracing import called
 from gradix._base.config import state as options
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
@@ -133,7 +134,9 @@ class custom_vjp(CustomDerivative, Generic[P, T]):
             given = iter(residuals[end:])
             res = res_tree.unflatten([next(given) if a else o for a, o in zip(is_array, others)])
             cts = [SymbolicZero(a) if c is None else c for c, a in zip(cts, of_results)]
-            result = bwd(*static.filled(residuals[:k]), res, out["tree"].unflatten(cts))
+            roles = *["nondiff argument"] * k, "residuals", "cotangent"
+            own = static.filled(residuals[:k])
+            result = called("custom_vjp", bwd, *own, res, out["tree"].unflatten(cts), roles=roles)
             avals: list = [None] * len(args.leaves)
             for i, aval in zip(args.places, of_arguments):
                 avals[i] = aval

@@ -83,7 +83,7 @@ def _cotangent(ct, aval, index):
         raise ValueError(
             f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
             f"expected {want} because the corresponding output of the function had type {aval} (output "
-            f"{index})."
+            f"{index}). Pass a cotangent for each element, as jnp.ones_like(y)."
         )
     return ct
 

@@ -64,12 +64,20 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
     Raises:
         ValueError: too few or too many leaves.
+        TypeError: `treedef` is not a structure.
 
     Example:
         >>> tree_unflatten(tree_structure((1, {"a": 2})), [10, 20])
         (10, {'a': 20})
     """
-    return treedef.unflatten(leaves)
+    try:
+        return treedef.unflatten(leaves)
+    except AttributeError:
+        if hasattr(treedef, "unflatten"):
+            raise
+        raise TypeError(
+            f"tree.unflatten takes a structure first, and then the leaves, got a {type(treedef).__name__} first."
+        ) from None
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:

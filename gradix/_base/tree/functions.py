@@ -40,6 +40,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
 
     Raises:
         ValueError: a tree in `rest` has another structure; the message names the path.
+        TypeError: `f` is not callable.
 
     Example:
         >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
@@ -50,6 +51,10 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     See also:
         `tree.map_with_path`, `tree.reduce`, `tree.leaves`, `gradix.vmap`.
     """
+    if not callable(f):
+        raise TypeError(
+            f"tree.map takes a function first, and then trees: tree.map(f, tree), got a {type(f).__name__}."
+        )
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten(map(f, leaves))

@@ -194,7 +194,8 @@ def _fields_of(nodetype, data_fields, meta_fields, drop_fields) -> tuple[list[st
     if data_fields is None:
         if not is_dataclass:
             raise TypeError(
-                f"register_dataclass: {nodetype!r} is not a dataclass, so data_fields and meta_fields must be given."
+                f"register_dataclass: {nodetype!r} is not a dataclass, so data_fields and meta_fields must be given. "
+                "Or decorate it with @dataclasses.dataclass first."
             )
         taken = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
         data_fields = [field.name for field in taken if not field.metadata.get("static", False)]

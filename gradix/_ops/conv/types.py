@@ -52,6 +52,14 @@ _COMPATIBLE = (
 )
 
 
+def _if_features_are_last(lhs: tuple, rhs: tuple) -> str:
+    """What to write if the features are the last axis of the images, and those of the kernel the last but one."""
+    if len(lhs) not in (3, 4, 5) or lhs[-1] != rhs[-2]:
+        return ""
+    space = ("W", "HW", "DHW")[len(lhs) - 3]
+    return f" With the features last, write dimension_numbers=('N{space}C', '{space}IO', 'N{space}C')."
+
+
 def check_operands(lhs, rhs, numbers, feature_groups, batch_groups) -> None:
     name = "conv_general_dilated"
     if lhs.dtype != rhs.dtype:
@@ -83,5 +91,5 @@ def check_operands(lhs, rhs, numbers, feature_groups, batch_groups) -> None:
         raise ValueError(
             f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs input "
             f"feature dimension size, but {features} // {feature_groups} != {in_features}. The shapes are "
-            f"{lhs.shape} and {rhs.shape}, with {numbers}."
+            f"{lhs.shape} and {rhs.shape}, with {numbers}.{_if_features_are_last(lhs.shape, rhs.shape)}"
         )

@@ -230,6 +230,8 @@ def _starts(name, shape, start_indices, allow_negative):
     """Start indices as scalar arrays of one dtype, counted from the front."""
     if isinstance(start_indices, (Array, np.ndarray)):
         start_indices = _entries(name, start_indices)
+    if not isinstance(start_indices, (list, tuple)):
+        raise TypeError(f"{name}: start_indices must hold an index per axis, as in (i,), got {start_indices!r}.")
     if len(start_indices) != len(shape):
         raise ValueError(
             f"Length of slice indices must match number of operand dimensions ({len(start_indices)} vs {shape})"
