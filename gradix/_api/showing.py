@@ -100,7 +100,11 @@ def summary(tree: Any) -> Summary:
 
 def jitted(function) -> str:
     """A jitted function: how often it was called, traced and compiled, and why."""
-    s = function.stats()
+    return stats(function.stats(), repr(function))
+
+
+def stats(s, title: str = "stats of a jitted function") -> str:
+    """How often a jitted function was called, traced and compiled, and why."""
     cells = [
         ("calls", s.calls),
         ("traces", s.traces),
@@ -109,7 +113,36 @@ def jitted(function) -> str:
         ("seconds", f"{s.seconds:.3f}"),
         *[("traced again", reason) for reason in s.reasons],
     ]
-    return display.frame(repr(function), display.rows(cells))
+    return display.frame(title, display.rows(cells))
+
+
+def structure(tree) -> str:
+    """The structure of a pytree: its text, and the paths of its leaves."""
+    paths = [
+        keystr(path) or "(the leaf)" for path, _ in tree_flatten_with_path(tree.unflatten([0] * tree.num_leaves))[0]
+    ]
+    count = len(paths)
+    more = [(f"… {count - _ROWS} more",)] * (count > _ROWS)
+    title = f"structure of a pytree, {count} {'leaf' if count == 1 else 'leaves'}"
+    return display.frame(title, display.rows([*[(path,) for path in paths[:_ROWS]], *more]), _folded("text", str(tree)))
+
+
+def device(d) -> str:
+    """A device: its kind, platform and process."""
+    cells = [("platform", d.platform), ("kind", d.device_kind), ("id", d.id), ("process", d.process_index)]
+    return display.frame(str(d), display.rows(cells))
+
+
+def exported(e) -> str:
+    """An exported function: its types, and where it can be called."""
+    cells = [
+        *[(f"argument {i}", str(aval)) for i, aval in enumerate(e.in_avals)],
+        *[(f"result {i}", str(aval)) for i, aval in enumerate(e.out_avals)],
+        ("platforms", ", ".join(e.platforms)),
+        ("devices", e.nr_devices),
+        ("module", display.size(len(e.mlir_module_serialized))),
+    ]
+    return display.frame(f"Exported {e.fun_name}", display.rows(cells))
 
 
 def lowered(stage) -> str:

@@ -159,6 +159,16 @@ def sharding(s) -> str:
     return frame(str(s), mesh(inner) if inner is not None else "")
 
 
+def spec(s) -> str:
+    """A spec: the mesh axes over which each axis of an array is divided."""
+    cells = [
+        (f"axis {i}", "whole" if p is None else ", ".join(map(str, p)) if isinstance(p, tuple) else str(p))
+        for i, p in enumerate(s.partitions)
+    ]
+    sums = [(what, ", ".join(map(str, axes))) for what in ("unreduced", "reduced") if (axes := getattr(s, what))]
+    return frame(str(s), rows([*cells, *sums]))
+
+
 # -- programs --------------------------------------------------------------------------------------
 
 

@@ -50,6 +50,9 @@ class PartitionSpec:
             _check_reductions(self.partitions, unreduced, reduced)
         self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
 
+    def _repr_html_(self) -> str:
+        return _display.spec(self)
+
     def __init_subclass__(cls, **kwargs):
         raise TypeError(
             f"PartitionSpec cannot be subclassed, as {cls.__name__} does: specs are compared by their entries. Write "

@@ -6,12 +6,15 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import PyTreeDef
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.solving import Solver
 from gradix._runtime import xla_artifact
 from gradix._stablehlo.open_dimensions import OpenDimensions
 from gradix.export import calling, serialization, shardings
+
+_showing = lazy_module("gradix._api.showing")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,6 +85,9 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
     # -- dimensions --------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        return _showing.exported(self)
 
     @property
     def scope(self):

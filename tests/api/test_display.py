@@ -5,6 +5,7 @@ import io
 import subprocess
 import sys
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -112,6 +113,35 @@ def test_meshes_and_shardings():
     x = gradix.device_put(jnp.arange(4.0), gradix.sharding.NamedSharding(mesh, gradix.P("<a>")))
     assert "NamedSharding" in page(x).text and "max 3" in page(x).text
     assert "data=2" in page(gradix.sharding.AbstractMesh((2,), ("data",))).text
+
+
+def test_specs_and_exported_functions():
+    text = page(gradix.P("<a>", None, ("b", "c"), unreduced={"d"})).text
+    assert "axis 0<a>" in text and "axis 1whole" in text and "axis 2b, c" in text and "unreducedd" in text
+    f = gradix.jit(jnp.cumsum)
+    (b,) = gradix.export.symbolic_shape("b")
+    text = page(gradix.export.export(f)(gradix.ShapeDtypeStruct((b,), "float32"))).text
+    assert "Exported cumsum" in text and "float32[b]" in text and "cpu" in text
+    f(jnp.ones(3)), f(jnp.ones(4))
+    text = page(f.stats()).text
+    assert "compilations2" in text and "float32[3] -> float32[4]" in text
+
+
+def test_classes_of_jaxlib_show_themselves_with_the_extension():
+    shown = {}
+    formatter = SimpleNamespace(for_type=lambda kind, show: shown.setdefault(kind, show))
+    shell = SimpleNamespace(
+        register_magic_function=lambda function, kind: None,
+        display_formatter=SimpleNamespace(formatters={"text/html": formatter}),
+    )
+    gradix.load_ipython_extension(shell)
+    tree, device = gradix.tree.structure({"<w>": 1, "b": [2, None]}), gradix.devices()[0]
+    for x, words in ((tree, ["['<w>']", "['b'][0]", "2 leaves"]), (device, ["platform", "cpu", "process"])):
+        text = page(SimpleNamespace(_repr_html_=lambda: shown[type(x)](x))).text  # noqa: B023
+        assert all(word in text for word in words), text
+    assert not hasattr(tree, "_repr_html_")
+    many = page(SimpleNamespace(_repr_html_=lambda: shown[type(tree)](gradix.tree.structure([0] * 30)))).text
+    assert "30 leaves" in many and "… 10 more" in many
 
 
 def test_summaries_of_trees():

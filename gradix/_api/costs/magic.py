@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from gradix._api.costs.profile import Profile, profile
+from gradix._api.devices import devices
+from gradix._base.lazy import lazy_module
+from gradix._base.tree import PyTreeDef
+
+_showing = lazy_module("gradix._api.showing")
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Define `%%gradix_profile`; IPython calls this for `%load_ext gradix`.
+    """Define `%%gradix_profile`, and show treedefs and devices; IPython calls this for `%load_ext gradix`.
 
     Args:
         ipython: the shell of IPython.
@@ -31,3 +36,8 @@ def load_ipython_extension(ipython: Any) -> None:
         return p
 
     ipython.register_magic_function(gradix_profile, "cell")
+    # these classes are jaxlib's, and get no method of ours
+    formatter = getattr(getattr(ipython, "display_formatter", None), "formatters", {}).get("text/html")
+    if formatter is not None:
+        formatter.for_type(PyTreeDef, _showing.structure)
+        formatter.for_type(type(devices()[0]), _showing.device)

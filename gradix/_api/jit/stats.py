@@ -14,8 +14,10 @@ from gradix._api.jit import retraces
 from gradix._api.jit.specialize_paths import NO_PATHS, Paths
 from gradix._base import config as _config, events
 from gradix._base.errors import RetraceError
+from gradix._base.lazy import lazy_module
 from gradix._core.jaxpr import DebugInfo
 
+_showing = lazy_module("gradix._api.showing")
 _options = _config.state
 # how many functions of a code were traced
 _made_of: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -44,6 +46,9 @@ class Stats:
     reasons: tuple[str, ...]
     loads: int = 0
     paths: Paths = NO_PATHS
+
+    def _repr_html_(self) -> str:
+        return _showing.stats(self)
 
 
 class Signature:
