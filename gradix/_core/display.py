@@ -156,7 +156,7 @@ def mesh(m) -> str:
 def sharding(s) -> str:
     """A sharding: its text, and that of its mesh as a grid."""
     inner = getattr(s, "mesh", None)
-    return frame(str(s), mesh(inner) if inner is not None else "")
+    return frame(str(s), f"<br>{mesh(inner)}" if inner is not None else "")
 
 
 def spec(s) -> str:

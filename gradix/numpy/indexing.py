@@ -55,7 +55,9 @@ def take_index(
             return _filled(x, plan, fill_value)
         clips = mode is lax.GatherScatterMode.CLIP or not _is_seen(plan)
         return _take_static(x, plan) if clips else _take_outside(x, plan)
-    if plan.kind == "dynamic" and not filled:
+    # who asks for the nearest element gets no error of it from a check of the program's indices
+    is_asked = mode is lax.GatherScatterMode.CLIP and state.stage is not None
+    if plan.kind == "dynamic" and not filled and not is_asked:
         return _take_dynamic(x, plan, arrays, wrap_negative_indices)
     out = _gather(
         x,

@@ -96,6 +96,15 @@ def test_the_example_of_nested_maps_is_named():
 def test_a_mode_that_clips_is_no_error_and_the_text_of_programs_is_as_before():
     f = gradix.vmap(lambda i: X.at[jnp.stack([i, i])].get(mode="clip"))
     np.testing.assert_array_equal(gradix.jit(f, check="index")(jnp.array([0, 9])), [[0, 0], [2, 2]])
+    for index in (lambda i: i, lambda i: (..., i)):
+        g = gradix.jit(lambda i: X.at[index(i)].get(mode="clip"), check="index")  # noqa: B023
+        assert [float(g(i)) for i in (1, 9, -1, -9)] == [1.0, 2.0, 2.0, 0.0]
+    rows = gradix.jit(lambda i: X[:, None].at[i, 0].get(mode="clip"), check="index")
+    assert float(rows(9)) == 2.0
+    taken = gradix.jit(lambda i: jnp.take(X, i, mode="clip"), check="index")
+    assert float(taken(9)) == 2.0
+    with pytest.raises(IndexError, match="index 9"):
+        gradix.jit(lambda i: X.at[i].get(), check="index")(9)
     assert "mode=GatherScatterMode.CLIP\n" in str(gradix.make_jaxpr(gradix.vmap(lambda i: X[i]))(jnp.array([0, 9])))
 
 
