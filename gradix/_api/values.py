@@ -21,8 +21,9 @@ def values() -> Iterator[None]:
 
     Jitted functions, loops and branches run in Python, operation by operation, so that `print`,
     f-strings, `breakpoint()` and debuggers show numbers inside of `jit`, `grad`, `vmap`, `scan`,
-    `cond` and `while_loop`. A mapped value is shown whole, with its mapped axis. Of a branch that
-    examples decide differently, both sides run.
+    `cond`, `while_loop`, `checkpoint` and `pmap`. A mapped value is shown whole, with its mapped
+    axis, as is one of `pmap`, which maps on one device here. Of a branch that examples decide
+    differently, both sides run. Values inside of `shard_map` are not shown.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 from gradix._api.arguments import Names, as_names, as_numbers, check_callable, name_of, named_as
-from gradix._api.boundary import Flat, around, arrays, opened
+from gradix._api.boundary import Flat, around, arrays, opened, with_arrays
 from gradix._base.lazy import alias, lazy_module
 from gradix._base.tracebacks import filter_frames
 from gradix._control.remat import remat_p
 from gradix._core.refs import Ref
-from gradix._core.trace import bind
+from gradix._core.trace import bind, state
 from gradix._ops.dot import dot_general_p
 from gradix._ops.markers import name_p
 from gradix._transforms.staging import give_back, hoist, with_refs, written
@@ -70,6 +70,10 @@ def checkpoint(
         try:
             static = {n % len(args): args[n] for n in numbers if -len(args) <= n < len(args)}
             named = {k: kwargs[k] for k in names if k in kwargs}
+            if state.shows_values:  # `debug.values()` recomputes nothing, so that the function sees its numbers
+                given_args = [a if i in static else with_arrays(a) for i, a in enumerate(args)]
+                keywords = {k: v if k in named else with_arrays(v) for k, v in kwargs.items()}
+                return with_arrays(fun(*given_args, **keywords))
             dynamic = tuple(a for i, a in enumerate(args) if i not in static)
             others = {k: v for k, v in kwargs.items() if k not in named}
             leaves, tree = opened((dynamic, others))
