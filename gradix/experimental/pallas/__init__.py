@@ -45,6 +45,11 @@ from gradix.experimental.pallas._programs import (
     with_scoped as with_scoped,
 )
 from gradix.experimental.pallas._refused import refused as _refused
+from gradix.experimental.pallas._semaphores import (
+    semaphore_read as semaphore_read,
+    semaphore_signal as semaphore_signal,
+    semaphore_wait as semaphore_wait,
+)
 from gradix.experimental.pallas._specs import (
     ANY as ANY,
     HOST as HOST,
@@ -82,9 +87,6 @@ from gradix.experimental.pallas._tools import (
     reciprocal as reciprocal,
     run_state as run_state,
     select_ref as select_ref,
-    semaphore_read as semaphore_read,
-    semaphore_signal as semaphore_signal,
-    semaphore_wait as semaphore_wait,
 )
 from gradix.experimental.pallas._tpu_types import DeviceIdType as DeviceIdType
 

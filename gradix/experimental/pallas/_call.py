@@ -26,6 +26,7 @@ from gradix.experimental.pallas._kernels import Kernel
 from gradix.experimental.pallas._memory import as_memory, is_scratch
 from gradix.experimental.pallas._programs import program
 from gradix.experimental.pallas._refs import KernelRef
+from gradix.experimental.pallas._remote import untracked
 from gradix.experimental.pallas._running import run
 from gradix.experimental.pallas._specs import BlockSpec, GridSpec, no_block_spec
 from gradix.experimental.pallas._windows import INDEX, Window, memory_of_zeros
@@ -280,7 +281,8 @@ class _Call:
 
         avals = [_INDEX_TYPE] * rank + [w.block for w in windows] + [m.inner_aval for m in memories]
         debug = Names(self.kernel, tree_structure(((), {})))
-        jaxpr, consts, captured = stage_with_refs(function, avals, debug)
+        with untracked():
+            jaxpr, consts, captured = stage_with_refs(function, avals, debug)
         # references from outside are arguments, whose block is the whole array
         n = len(avals)
         ins = [*jaxpr.invars[: rank + num_in], *[r.var for r in captured], *jaxpr.invars[rank + num_in : n]]

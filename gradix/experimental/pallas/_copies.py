@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradix import numpy as jnp
 from gradix._core.refs import Ref
-from gradix.experimental.pallas._tools import remote
+from gradix.experimental.pallas._remote import deliver
 
 
 class AsyncCopyDescriptor:
@@ -111,27 +111,104 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     AsyncCopyDescriptor(src_ref, dst_ref, None).start(add=add)
 
 
-def _remote_copy(name: str) -> Callable[..., AsyncCopyDescriptor]:
-    def copy(
-        src_ref: Any, dst_ref: Any, send_sem: Any, recv_sem: Any, device_id: Any, device_id_type: Any = None
-    ) -> AsyncCopyDescriptor:
-        raise remote(name)
+class _RemoteCopyDescriptor(AsyncCopyDescriptor):
+    """A copy to a reference of another device; see `make_async_remote_copy`."""
 
-    copy.__name__ = copy.__qualname__ = name
-    copy.__doc__ = f"""A copy to another device, which kernels cannot make here.
+    def __init__(self, src_ref, dst_ref, send_sem, recv_sem, device_id, device_id_type):
+        super().__init__(src_ref, dst_ref, send_sem)
+        self.recv_sem, self.device_id, self.device_id_type = recv_sem, device_id, device_id_type
+
+    def start(self, priority: int = 0, *, add: bool = False) -> None:
+        """Send, and count that in the semaphores: the own one, and that of the device that receives."""
+
+        def write(arrives, value, dst, *recv):
+            old = dst.read()
+            dst.write(jnp.where(arrives, old + value if add else value, old))
+            for sem in recv:
+                sem.write(sem.read() + arrives.astype(np.int32))
+
+        places = [self.dst_ref] if self.recv_sem is None else [self.dst_ref, self.recv_sem]
+        deliver("a remote copy", self.device_id, self.device_id_type, self.src_ref.read(), places, write)
+        if self.sem is not None:
+            self.sem.write(self.sem.read() + np.int32(1))
+
+    def wait(self) -> None:
+        """Wait until the copy is sent, and until this device has received one."""
+        self.wait_send()
+        self.wait_recv()
+
+    def wait_send(self) -> None:
+        """Wait until the copy is sent."""
+        super().wait()
+
+    def wait_recv(self) -> None:
+        """Wait until this device has received a copy that counts in the same semaphore."""
+        if self.recv_sem is not None:
+            self.recv_sem.write(self.recv_sem.read() - np.int32(1))
+
+
+def make_async_remote_copy(
+    src_ref: Any, dst_ref: Any, send_sem: Any, recv_sem: Any, device_id: Any, device_id_type: Any = None
+) -> AsyncCopyDescriptor:
+    """A copy to a reference of another device of the mesh, in a kernel under `shard_map`.
+
+    All devices run a kernel in step. A copy that some of them start belongs under `pl.when`; other
+    conditionals and loops must take the same way on all devices. What is waited for must have been
+    sent further up in the kernel.
+
+    Args:
+        src_ref: a reference of this device, or a part of one.
+        dst_ref: that of the other device, whose indices this device computes.
+        send_sem, recv_sem: semaphores, of this device and of the other one.
+        device_id: the other device: its indices along the axes of the mesh, a dict from axes to
+            indices (the others being those of this device), or a number.
+        device_id_type: what a number means: `pl.DeviceIdType.LOGICAL` counts all devices of the mesh.
+
+    Returns:
+        A copy with the methods `start`, `wait`, `wait_send` and `wait_recv`.
 
     Raises:
-        NotImplementedError: always.
+        TypeError: an argument is not a reference, or a `device_id` no integer.
+        ValueError: the references differ in type; at the start, the `device_id` does not fit the mesh.
 
     Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
         >>> from gradix.experimental.pallas import tpu as pltpu
-        >>> pltpu.{name}(None, None, None, None, device_id=1)
-        Traceback (most recent call last):
-            ...
-        NotImplementedError: {name} reaches other devices from within a kernel, ...
+        >>> def rotate(x_ref, out_ref, send_sem, recv_sem):
+        ...     right = (gradix.lax.axis_index("d") + 1) % gradix.lax.axis_size("d")
+        ...     copy = pltpu.make_async_remote_copy(x_ref, out_ref, send_sem, recv_sem, device_id=(right,))
+        ...     copy.start()
+        ...     copy.wait()
+        >>> call = pl.pallas_call(
+        ...     rotate, gradix.ShapeDtypeStruct((2,), "int32"), scratch_shapes=[pltpu.SemaphoreType.DMA] * 2
+        ... )
+        >>> mesh, spec = gradix.sharding.Mesh(gradix.devices()[:1], ("d",)), gradix.P("d")
+        >>> gradix.shard_map(call, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)(jnp.arange(2))
+        Array([0, 1], dtype=int32)
     """
+    return _RemoteCopyDescriptor(src_ref, dst_ref, send_sem, recv_sem, device_id, device_id_type)
+
+
+def async_remote_copy(
+    src_ref: Any, dst_ref: Any, send_sem: Any, recv_sem: Any, device_id: Any, device_id_type: Any = None
+) -> AsyncCopyDescriptor:
+    """As `make_async_remote_copy`, and start it.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def rotate(x_ref, out_ref, send_sem, recv_sem):
+        ...     right = (gradix.lax.axis_index("d") + 1) % gradix.lax.axis_size("d")
+        ...     pltpu.async_remote_copy(x_ref, out_ref, send_sem, recv_sem, device_id={"d": right}).wait()
+        >>> call = pl.pallas_call(
+        ...     rotate, gradix.ShapeDtypeStruct((2,), "int32"), scratch_shapes=[pltpu.SemaphoreType.DMA] * 2
+        ... )
+        >>> mesh, spec = gradix.sharding.Mesh(gradix.devices()[:1], ("d",)), gradix.P("d")
+        >>> gradix.shard_map(call, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)(jnp.arange(2))
+        Array([0, 1], dtype=int32)
+    """
+    copy = make_async_remote_copy(src_ref, dst_ref, send_sem, recv_sem, device_id, device_id_type)
+    copy.start()
     return copy
-
-
-make_async_remote_copy = _remote_copy("make_async_remote_copy")
-async_remote_copy = _remote_copy("async_remote_copy")

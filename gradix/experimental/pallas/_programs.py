@@ -14,6 +14,8 @@ from gradix._core.array import ArrayImpl
 from gradix._core.trace import is_unknown, outside, state
 from gradix.experimental.pallas._axes import named_axes
 from gradix.experimental.pallas._memory import as_memory, first_value, new_kernel_ref, scratch_refs
+from gradix.experimental.pallas._predicates import Exchange, branch, under
+from gradix.experimental.pallas._remote import device_axes
 
 T = TypeVar("T")
 
@@ -149,8 +151,15 @@ def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
         if isinstance(condition, (bool, np.bool_, int, np.ndarray, ArrayImpl)):
             if condition:
                 checked()
-        else:
+        elif not device_axes():
             lax.cond(condition, checked, lambda: None)
+        else:
+            try:
+                with branch():
+                    lax.cond(condition, checked, lambda: None)
+            except Exchange:
+                with under(condition):
+                    checked()
 
     return run
 

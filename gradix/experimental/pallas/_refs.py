@@ -9,6 +9,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.boundary import REF, holders
 from gradix._core.refs import AbstractRef, Ref, View
+from gradix.experimental.pallas._predicates import is_conditional, selected
 from gradix.experimental.pallas._specs import Slice
 
 
@@ -59,6 +60,9 @@ class KernelRef(Sliceable, Ref):
 
     __slots__ = ()
 
+    def write(self, value) -> None:
+        super().write(selected(value, self.read()) if is_conditional() else value)
+
 
 class KernelView(Sliceable, View):
     """A part of such a ref."""
@@ -81,7 +85,7 @@ class _KernelAt:
         return KernelView(self.ref, index)
 
 
-class _Transformed(Sliceable, Ref):
+class Transformed(Sliceable, Ref):
     """A ref to all elements of another one in another form: `_forth` gives it, `_back` undoes it."""
 
     __slots__ = ("base", "how")
@@ -104,7 +108,7 @@ class _Transformed(Sliceable, Ref):
         self.base.write(self._back(value))
 
 
-class Reshaped(_Transformed):
+class Reshaped(Transformed):
     """A ref of another shape."""
 
     __slots__ = ()
@@ -116,7 +120,7 @@ class Reshaped(_Transformed):
         return jnp.reshape(x, self.base.shape)
 
 
-class Bitcast(_Transformed):
+class Bitcast(Transformed):
     """A ref of another dtype; neighbours along the second last axis share a wider element."""
 
     __slots__ = ()

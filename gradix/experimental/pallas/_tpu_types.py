@@ -51,8 +51,8 @@ class SemaphoreType(enum.Enum):
     DMA = "dma"
     BARRIER = "barrier"
 
-    def __call__(self, shape: Sequence[int]) -> MemoryRef:
-        return memory_of(shape, np.int32, SEMAPHORE)
+    def __call__(self, shape: Sequence[int] | int) -> MemoryRef:
+        return memory_of((shape,) if isinstance(shape, int) else shape, np.int32, SEMAPHORE)
 
     def as_memory(self) -> MemoryRef:
         """The place of one semaphore."""

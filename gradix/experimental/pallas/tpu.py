@@ -1,7 +1,7 @@
 """Names for kernels written for TPUs, which run on any platform here.
 
-Memory spaces, semaphores and copies are simulated on one device: a copy is made when it is started.
-What reaches other devices, and what stands for instructions of a TPU, is refused.
+Memory spaces, semaphores and copies are simulated: a copy is made when it is started, and one to
+another device of the mesh by a collective. What stands for instructions of a TPU is refused.
 """
 
 from typing import Any as _Any
@@ -28,12 +28,13 @@ from gradix.experimental.pallas._pipelines import (
     emit_pipeline_with_allocations as emit_pipeline_with_allocations,
 )
 from gradix.experimental.pallas._refused import refused as _refused
-from gradix.experimental.pallas._specs import HOST as HOST
-from gradix.experimental.pallas._tools import (
+from gradix.experimental.pallas._semaphores import (
+    get_barrier_semaphore as get_barrier_semaphore,
     semaphore_read as semaphore_read,
     semaphore_signal as semaphore_signal,
     semaphore_wait as semaphore_wait,
 )
+from gradix.experimental.pallas._specs import HOST as HOST
 from gradix.experimental.pallas._tpu_arithmetic import (
     bitcast as bitcast,
     pack_elementwise as pack_elementwise,
@@ -115,7 +116,7 @@ def store(ref: _Any, val: _Any, *, mask: _Any = None) -> None:
 globals().update(
     _refused(
         "pallas.tpu",
-        "BufferType BufferedRef BufferedRefBase ChipVersion TpuInfo dma_semaphore get_barrier_semaphore "
+        "BufferType BufferedRef BufferedRefBase ChipVersion TpuInfo dma_semaphore "
         "get_tpu_info_for_chip matmul_acc_lhs matmul_pop matmul_push_rhs semaphore",
         "it names hardware of a TPU. Write the kernel with references, BlockSpecs, jax.random with a key as argument, "
         "and emit_pipeline, which run anywhere.",
