@@ -8,6 +8,7 @@ from typing import Any
 from gradix import lax, numpy as jnp
 from gradix._core.refs import Ref, View, get as _get, swap as _swap
 from gradix.experimental.pallas._refs import expanded
+from gradix.experimental.pallas._simulation import check_near
 from gradix.experimental.pallas._specs import Slice
 from gradix.experimental.pallas._windows import as_index
 
@@ -19,6 +20,7 @@ def _target(ref, index) -> tuple[Any, Any]:
             f"expected a reference, got {ref!r} of type {type(ref).__name__}. In a kernel, pass x_ref or "
             "x_ref.at[index], not the value x_ref[...]."
         )
+    check_near(ref)
     if index is None and isinstance(ref, View):
         return ref.base, ref.index
     return ref, Ellipsis if index is None else index

@@ -21,6 +21,7 @@ from gradix._core.refs import AbstractRef
 from gradix._core.trace import bind
 from gradix._transforms.staging import hoist, stage_open, stage_with_refs
 from gradix.experimental.pallas._checking import Record, note
+from gradix.experimental.pallas._contents import Contents, memory_of
 from gradix.experimental.pallas._joining import joined
 from gradix.experimental.pallas._kernels import Kernel
 from gradix.experimental.pallas._memory import as_memory, is_scratch
@@ -28,8 +29,9 @@ from gradix.experimental.pallas._programs import program
 from gradix.experimental.pallas._refs import KernelRef
 from gradix.experimental.pallas._remote import untracked
 from gradix.experimental.pallas._running import run
+from gradix.experimental.pallas._simulation import check_revisits, simulating
 from gradix.experimental.pallas._specs import BlockSpec, GridSpec, no_block_spec
-from gradix.experimental.pallas._windows import INDEX, Window, memory_of_zeros
+from gradix.experimental.pallas._windows import INDEX, Window
 
 _INDEX_TYPE = ShapedArray((), INDEX)
 
@@ -115,14 +117,14 @@ def pallas_call(
             f"`in_specs` must be a tuple or a list, with an entry for each argument, got {spec.in_specs!r}. Write "
             "in_specs=[spec]."
         )
-    begins_with_zeros = getattr(interpret, "uninitialized_memory", "nan") == "zero"
-    call = _Call(kernel, out_shape, spec, dict(input_output_aliases), name, begins_with_zeros)
+    simulated = interpret if hasattr(interpret, "uninitialized_memory") else None
+    call = _Call(kernel, out_shape, spec, dict(input_output_aliases), name, simulated)
 
     @boundary
     def wrapped(*args):
         return call(args, debug)
 
-    if getattr(interpret, "out_of_bounds_reads", None) == "raise":
+    if simulated is not None:
         wrapped = jit(wrapped, check="index")
     wrapped.__name__ = wrapped.__qualname__ = call.name
     wrapped.__doc__ = f"The kernel {call.name}, run for each program of the grid {spec.grid}."
@@ -147,9 +149,13 @@ def _check_unused(grid, in_specs, out_specs, scratch_shapes) -> None:
 class _Call:
     """A kernel with its grid and specs, to be applied to arguments."""
 
-    def __init__(self, kernel, out_shape, spec: GridSpec, aliases: dict, name: str | None, begins_with_zeros: bool):
+    def __init__(self, kernel, out_shape, spec: GridSpec, aliases: dict, name: str | None, simulated: Any):
         self.kernel, self.spec, self.aliases = kernel, spec, aliases
-        self.begins_with_zeros = begins_with_zeros
+        self.simulated = simulated
+        self.contents = Contents()
+        if simulated is not None:
+            number = "zero" if simulated.uninitialized_memory == "zero" else "largest"
+            self.contents = Contents(number, reads_beyond=simulated.out_of_bounds_reads == "uninitialized")
         self.name = name or name_of(kernel)
         self.where = f"{name_of(kernel)} at {place_of(kernel)}"
         self.is_many = isinstance(out_shape, (tuple, list))
@@ -166,7 +172,7 @@ class _Call:
         key = (in_tree, tuple([x.aval for x in leaves]), trace_context())
         found = self.programs.get(key)
         if found is None:
-            with memory_of_zeros(self.begins_with_zeros):
+            with memory_of(self.contents), simulating(self.simulated):
                 params, consts, given, back = self._program(args, in_tree, leaves, debug)
             if not (consts or given):
                 self.programs[key] = params
@@ -191,6 +197,7 @@ class _Call:
         prefetched = [_strong(x.aval) for x in leaves[:num_prefetched]]
         windows = self._windows(args, in_tree, leaves, prefetched, len(grid))
         self._check_aliases(leaves)
+        check_revisits(windows[len(leaves) :], grid)
         kernel, given, back = self._traced(grid, windows, in_tree, num_prefetched)
         if debug:
             print(f"The kernel {self.where}:\n{kernel.program}")
@@ -294,8 +301,8 @@ class _Call:
         written = [i for i, (v, o) in enumerate(zip(ins[rank:], outs)) if v is not o]
         whole = Jaxpr(jaxpr.constvars, ins, [outs[i] for i in written], jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         closed, consts = hoist(whole, consts)
-        zeros = self.begins_with_zeros
-        kernel = Kernel(closed, consts, grid, windows, memories, tuple(written), num_prefetched, k - num_in, zeros)
+        held, num_outputs = self.contents, k - num_in
+        kernel = Kernel(closed, consts, grid, windows, memories, tuple(written), num_prefetched, num_outputs, held)
         back = [(num_in + i, r.ref) for i, r in enumerate(captured) if r.is_written]
         return kernel, [r.ref.read() for r in captured], back
 

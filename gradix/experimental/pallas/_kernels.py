@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix._core.dimensions.expression import is_known_at_most, typical_size
 from gradix._core.jaxpr import ClosedJaxpr
+from gradix.experimental.pallas._contents import Contents
 from gradix.experimental.pallas._folding import reads, specialised
 from gradix.experimental.pallas._windows import Window
 
@@ -21,8 +22,8 @@ class Kernel(NamedTuple):
     the kernel writes; `written` has their places among both.
 
     The first `num_prefetched` windows are scalars that index maps read; the next are the other
-    arguments; the last `num_outputs` are results. `begins_with_zeros` tells whether memory holds zeros
-    before it is written.
+    arguments; the last `num_outputs` are results. `contents` tells what memory holds before it
+    is written.
     """
 
     program: ClosedJaxpr
@@ -33,7 +34,7 @@ class Kernel(NamedTuple):
     written: tuple
     num_prefetched: int
     num_outputs: int
-    begins_with_zeros: bool
+    contents: Contents
 
     @property
     def num_leading(self) -> int:

@@ -11,9 +11,10 @@ from gradix._base.tree import tree_flatten
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
 from gradix._core.refs import AbstractRef
+from gradix.experimental.pallas._contents import undefined
 from gradix.experimental.pallas._refs import KernelRef
+from gradix.experimental.pallas._simulation import check_scoped
 from gradix.experimental.pallas._specs import MemoryRef, memory_of
-from gradix.experimental.pallas._windows import undefined
 
 
 class Counter:
@@ -67,4 +68,5 @@ def scratch_refs(tree: Any) -> Any:
     """The tree of scratch shapes with references to new memory in their place."""
     leaves, treedef = tree_flatten(tree, is_scratch)
     memories = [as_memory(x) for x in leaves]
+    check_scoped(memories)
     return treedef.unflatten([new_kernel_ref(first_value(m), m.memory_space) for m in memories])

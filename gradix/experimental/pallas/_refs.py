@@ -9,7 +9,10 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.boundary import REF, holders
 from gradix._core.refs import AbstractRef, Ref, View
+from gradix._core.trace import is_unknown
+from gradix.experimental.pallas._contents import reads_beyond, undefined
 from gradix.experimental.pallas._predicates import is_conditional, selected
+from gradix.experimental.pallas._simulation import check_near
 from gradix.experimental.pallas._specs import Slice
 
 
@@ -23,7 +26,7 @@ class Sliceable:
         holders[cls] = REF
 
     def part(self: Any, index):
-        parts = expanded(index, self.shape)
+        parts = expanded(index, self.shape, reads_beyond())
         if parts is None:
             return super().part(index)  # type: ignore[misc]
         return cut(self, self.read(), parts)
@@ -34,7 +37,12 @@ class Sliceable:
             return super().changed(index, value, how)  # type: ignore[misc]
         return put(self, self.read(), parts, value, how)
 
+    def __getitem__(self: Any, index):
+        check_near(self)
+        return super().__getitem__(index)  # type: ignore[misc]
+
     def __setitem__(self: Any, index, value) -> None:
+        check_near(self)
         if isinstance(value, Ref):
             raise ValueError(
                 f"Cannot store a Ref into another Ref: {value._name()} is written to {self._name()}. Write its value, "
@@ -158,11 +166,13 @@ def bitcast(x, dtype):
 # -- indices that hold slices ----------------------------------------------------------------------
 
 
-def expanded(index, shape) -> list | None:
-    """The entries of an index for each axis, or None if it holds no `Slice`."""
+def expanded(index, shape, is_traced_number_one: bool = False) -> list | None:
+    """The entries of an index for each axis, or None if it holds no `Slice`, nor what counts as one."""
     parts = list(index) if isinstance(index, tuple) else [index]
     if not any(isinstance(p, Slice) for p in parts):
-        return None
+        counts = is_traced_number_one and not any(p is None for p in parts)
+        if not (counts and any(_is_traced_number(p) for p in parts)):
+            return None
     if any(p is None for p in parts):
         raise NotImplementedError(
             "an index with pl.ds(...) cannot add an axis. Add it to the value: ref[pl.ds(i, n)][:, None]."
@@ -211,10 +221,14 @@ def _windows(ref, parts) -> tuple[list, list, tuple]:
     return list(starts), list(sizes), rest
 
 
+def _is_traced_number(p) -> bool:
+    return is_unknown(p) and not p.shape and p.dtype.kind in "iu"
+
+
 def cut(ref, x, parts):
     """The elements of `x` at the parts of an index."""
     starts, sizes, rest = _windows(ref, parts)
-    x = dynamic_window(x, starts, sizes)
+    x = window_beyond(x, starts, sizes) if reads_beyond() else dynamic_window(x, starts, sizes)
     return x if _is_all(rest) else x[rest]
 
 
@@ -237,6 +251,13 @@ def dynamic_window(x, starts, sizes):
     if tuple(sizes) == tuple(x.shape):
         return x
     return lax.dynamic_slice(x, _alike(starts), tuple(sizes))
+
+
+def window_beyond(x, starts, sizes):
+    """As `dynamic_window`, with what memory holds that is not written where the part is outside."""
+    starts = [jnp.clip(s, -size, n) + size for s, size, n in zip(_alike(starts), sizes, x.shape)]
+    x = lax.pad(x, undefined((), x.dtype), [(size, size, 0) for size in sizes])
+    return lax.dynamic_slice(x, starts, tuple(sizes))
 
 
 def with_window(x, window, starts):

@@ -10,10 +10,11 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.mapping.vmap import vmap
 from gradix._transforms.staging import eval_closed
+from gradix.experimental.pallas._contents import memory_of, undefined
 from gradix.experimental.pallas._joining import sums_products
 from gradix.experimental.pallas._kernels import Kernel, Plan, is_empty, plan, steps
 from gradix.experimental.pallas._memory import first_value
-from gradix.experimental.pallas._windows import as_index, memory_of_zeros, undefined
+from gradix.experimental.pallas._windows import as_index
 
 # Loops of so few programs and equations are written out, and those of so many that add up products.
 _UNROLLED_PROGRAMS, _UNROLLED_EQUATIONS = 4, 200
@@ -32,7 +33,7 @@ def run(kernel: Kernel, arrays, first_outputs: dict[int, Any], watch: Any = None
     Returns:
         The last values of all windows: of the arguments, and of the results.
     """
-    with memory_of_zeros(kernel.begins_with_zeros):
+    with memory_of(kernel.contents):
         return _run(kernel, arrays, first_outputs, watch)
 
 
@@ -215,8 +216,9 @@ class _Run:
             scratch[s] = x
         starts = [self._starts(w, ids) for w in range(len(values))]
         if self.watch is not None:
-            for w, s in zip(kernel.windows, starts):
-                self.watch.block(w, s, ids)
+            for w, (window, s) in enumerate(zip(kernel.windows, starts)):
+                if w in self.written or not kernel.contents.reads_beyond:
+                    self.watch.block(window, s, ids)
         blocks = [w.cut(x, s) for w, x, s in zip(kernel.windows, values, starts)]
         outs = eval_closed(kernel.program, *kernel.consts, *map(as_index, ids), *blocks, *scratch)
         if self.watch is not None:

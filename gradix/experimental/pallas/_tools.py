@@ -13,9 +13,10 @@ from gradix._api.jit.jit import jit
 from gradix._base import config
 from gradix._base.tree import tree_map
 from gradix._core.refs import AbstractRef, Ref
+from gradix.experimental.pallas._contents import undefined
 from gradix.experimental.pallas._memory import as_memory, first_value, new_kernel_ref
 from gradix.experimental.pallas._refs import Sliceable
-from gradix.experimental.pallas._windows import as_index, undefined
+from gradix.experimental.pallas._windows import as_index
 
 T = TypeVar("T")
 

@@ -209,8 +209,11 @@ class InterpretParams:
 
     With `out_of_bounds_reads="raise"`, the default, a block or an index out of bounds raises an
     IndexError that names the program of the kernel. `uninitialized_memory` says what memory holds
-    before it is written. The other fields are accepted: programs and copies run one after another, so
-    that there are no races to detect.
+    before it is written: "nan" stands for the largest number of integers. What a TPU refuses raises a
+    ValueError: reading and writing references in HBM or ANY, which can only be copied, memory in HBM
+    for `run_scoped` unless `allow_hbm_allocation_in_run_scoped`, and a block of a result to which the
+    grid returns. The other fields are accepted: programs and copies run one after another, so that
+    there are no races to detect.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

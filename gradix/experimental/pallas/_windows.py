@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
+from gradix._api.mapping.vmap import vmap
 from gradix._base.tree import tree_structure
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
 from gradix._core.dimensions.expression import as_dim, is_symbolic_dim, larger
-from gradix._core.dtypes import ExtendedDType
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.refs import AbstractRef
+from gradix._core.trace import is_unknown, outside
 from gradix._transforms.staging import eval_closed, stage_open
-from gradix.experimental.pallas._refs import KernelRef, dynamic_window, with_window
+from gradix.experimental.pallas._contents import reads_beyond, undefined
+from gradix.experimental.pallas._refs import KernelRef, dynamic_window, window_beyond, with_window
 from gradix.experimental.pallas._specs import Blocked, BlockSpec, BoundedSlice, Element, Indirect, Slice, Squeezed
 
 INDEX = np.dtype(np.int32)
@@ -90,6 +90,22 @@ class Window:
             found.append(lax.mul(whole[n], as_index(dim.unit)) if dim.unit != 1 else whole[n])
         return found
 
+    def numbers(self, ids: np.ndarray) -> np.ndarray | None:
+        """The index of the block of each program, (programs, dimensions); None if it is not known.
+
+        Args:
+            ids: the programs, (programs, axes of the grid).
+        """
+        if all(f is not None for f in self.forms):
+            columns = [form.constant + ids @ np.array(form.factors, np.int64) for form in self.forms]
+            return np.stack(columns, -1) if columns else np.zeros((len(ids), 0), np.int64)
+        n = len(self.consts) + ids.shape[1]
+        if len(self.index.jaxpr.invars) > n or any(is_unknown(c) for c in self.consts):
+            return None
+        with outside():
+            rows = vmap(lambda row: eval_closed(self.index, *self.consts, *[row[a] for a in range(ids.shape[1])]))
+            return np.stack([np.asarray(x) for x in rows(ids.astype(INDEX))], -1)
+
     def padded(self, x):
         """The array with all of its blocks inside; elements beyond the array are undefined."""
         if all(not d.before and not d.after for d in self.dims):
@@ -110,7 +126,11 @@ class Window:
 
     def cut(self, x, starts):
         """The block at `starts`, as the kernel sees it."""
-        y = dynamic_window(x, starts, [d.size for d in self.dims])
+        sizes = [d.size for d in self.dims]
+        is_inside = not reads_beyond() or all(
+            [isinstance(s, int) and 0 <= s <= d.extent - d.size for s, d in zip(starts, self.dims)]
+        )
+        y = dynamic_window(x, starts, sizes) if is_inside else window_beyond(x, starts, sizes)
         return lax.reshape(y, self.block.shape) if y.shape != self.block.shape else y
 
     def put(self, x, starts, block):
@@ -124,40 +144,6 @@ def as_index(i):
     if isinstance(i, (int, np.integer)):
         return as_array(np.int32(i))
     return jnp.asarray(i).astype(INDEX) if is_symbolic_dim(i) else i
-
-
-class _Memory(threading.local):
-    """Whether memory holds zeros before it is written, for the kernel that this thread traces."""
-
-    is_zero = False
-
-
-_memory = _Memory()
-
-
-@contextlib.contextmanager
-def memory_of_zeros(is_zero: bool):
-    """A context in which memory holds zeros before it is written, or what `undefined` says."""
-    before, _memory.is_zero = _memory.is_zero, is_zero
-    try:
-        yield
-    finally:
-        _memory.is_zero = before
-
-
-def undefined(shape, dtype):
-    """What memory holds before it is written: NaN, the smallest integer, or false; or zeros if asked for."""
-    if isinstance(dtype, ExtendedDType):
-        raise NotImplementedError(f"a kernel cannot make an array of dtype {dtype}; pass one to it.")
-    if _memory.is_zero:
-        value: Any = 0
-    elif jnp.issubdtype(dtype, np.inexact):
-        value = np.nan
-    elif dtype == np.bool_:
-        value = False
-    else:
-        value = jnp.iinfo(dtype).min
-    return jnp.full(shape, value, dtype)
 
 
 def _dims(origin: str, block_shape, shape) -> list[Dim]:

@@ -41,8 +41,32 @@ def test_blocks_out_of_bounds_raise_within_any_transformation(wrap):
         wrap(shifted(0, 2, CHECKED))(X)
 
 
-def test_blocks_out_of_bounds_are_moved_inside_without_the_check():
-    assert (np.asarray(shifted(1, 0, UNCHECKED)(X)) == [*X[4:], *X[12:]]).all()
+@pytest.mark.parametrize("wrap", [WRAPS["eager"], WRAPS["jit"], WRAPS["vmap"]], ids=["eager", "jit", "vmap"])
+def test_reads_out_of_bounds_give_what_memory_holds_without_the_check(wrap):
+    np.testing.assert_array_equal(wrap(shifted(1, 0, UNCHECKED))(X), [*X[4:], *[np.nan] * 4])
+    with pytest.raises(IndexError, match=r"block: the index map of outputs.*in program \(3,\)"):
+        wrap(shifted(0, 1, UNCHECKED))(X)
+
+    def parts(i, x, o):
+        o[0] = x[i[0]]
+        o[1:4] = x[pl.ds(i[1], 3)]
+        o[4:6] = x.at[pl.ds(2, 12)][pl.ds(i[2], 2)]
+
+    call = pl.pallas_call(parts, S((6,), jnp.float32), in_specs=[pl.BlockSpec()] * 2, interpret=UNCHECKED)
+    for i in ([3, 5, 1], [16, 14, 11], [99, -1, 30]):
+        want = [*[i[0]], *range(i[1], i[1] + 3), *[n + 2 if n < 12 else 99 for n in (i[2], i[2] + 1)]]
+        want = [n if 0 <= n < 16 else np.nan for n in want]
+        np.testing.assert_array_equal(wrap(lambda x, i=i: call(np.array(i, np.int32), x))(X), want)
+    assert not np.isnan(gradix.grad(lambda x: jnp.nansum(call(np.array([16, 14, 11], np.int32), x)))(X)).any()
+
+    def write(i, x, o):
+        o[...] = x[...]
+        o[pl.ds(i[0], 4)] = x[:4]
+
+    call = pl.pallas_call(write, S.like(X), interpret=UNCHECKED)
+    np.testing.assert_array_equal(call(np.array([12], np.int32), X), [*X[:12], *X[:4]])
+    with pytest.raises(IndexError, match="out of bounds.*of the kernel write"):
+        wrap(lambda x: call(np.array([13], np.int32), x))(X)
 
 
 def test_indices_and_copies_out_of_bounds_raise():
@@ -105,4 +129,62 @@ def test_what_memory_holds_before_it_is_written(first, value):
         )(np.ones(3, np.float32))
         np.testing.assert_array_equal(np.stack([a, b]), np.full((2, 3), value))
         np.testing.assert_array_equal(c, [1, 1, 1, value])  # a block reaches beyond the end
-        np.testing.assert_array_equal(d, 0 if first == "zero" else np.iinfo(np.int32).min)
+        np.testing.assert_array_equal(d, 0 if first == "zero" else np.iinfo(np.int32).max)
+
+
+@pytest.mark.parametrize("space", [pltpu.HBM, pl.ANY], ids=str)
+def test_what_a_tpu_can_only_copy_is_not_read_or_written(space):
+    far, near = pl.BlockSpec(memory_space=space), pl.BlockSpec(memory_space=pltpu.VMEM)
+
+    def add(x, o):
+        o[...] = x[...] + 1
+
+    def load(x, o):
+        pltpu.store(o, pltpu.load(x))
+
+    def copied(x, o, room):
+        pltpu.sync_copy(x.at[pl.ds(0, 8)], room)
+        room[...] += 1
+        pltpu.sync_copy(room, o)
+
+    for kernel in (add, load):
+        for read, written in ((far, near), (near, far)):
+            specs = {"in_specs": [read], "out_specs": written}
+            pl.pallas_call(kernel, S.like(X), **specs)(X)
+            with pytest.raises(ValueError, match=rf"which is in {space}: a TPU computes on VMEM.*pltpu.sync_copy"):
+                pl.pallas_call(kernel, S.like(X), **specs, interpret=CHECKED)(X)
+    specs = {"in_specs": [far], "out_specs": far, "scratch_shapes": [pltpu.VMEM((8,), jnp.float32)]}
+    np.testing.assert_array_equal(pl.pallas_call(copied, S((8,), "float32"), **specs, interpret=CHECKED)(X), X[:8] + 1)
+
+    def scoped(x, o):
+        pl.run_scoped(lambda room: (pltpu.sync_copy(x, room), pltpu.sync_copy(room, o))[1], space((16,), jnp.float32))
+
+    allowed = pltpu.InterpretParams(allow_hbm_allocation_in_run_scoped=True)
+    np.testing.assert_array_equal(pl.pallas_call(scoped, S.like(X), interpret=allowed)(X), X)
+    with pytest.raises(ValueError, match=rf"cannot allocate float32\[16\] in {space}"):
+        pl.pallas_call(scoped, S.like(X), interpret=CHECKED)(X)
+
+
+@pytest.mark.parametrize(
+    "index_map, place",
+    [
+        (lambda i, j: (j, 0), r"program \(1, 0\) returns to block \(0, 0\)"),
+        (lambda i, j: (j % 2, 0), r"program \(0, 2\) returns to block \(0, 0\)"),
+        (lambda i, j: ((i + 1) % 2, i), None),
+        (lambda i, j: (j // 2, i % 2), r"program \(2, 0\) returns to block \(0, 0\)"),
+        (lambda i, j: (0, 0), None),
+    ],
+    ids=["inner", "remainder", "other", "both", "constant"],
+)
+def test_a_block_to_which_the_grid_returns_is_refused(index_map, place):
+    def kernel(o):
+        o[...] = jnp.zeros_like(o)
+
+    options = {"grid": (4, 4), "out_specs": pl.BlockSpec((2, 2), index_map)}
+    pl.pallas_call(kernel, S((8, 8), jnp.float32), **options)()
+    checked = pl.pallas_call(kernel, S((8, 8), jnp.float32), **options, interpret=CHECKED)
+    if place is None:
+        checked()
+        return
+    with pytest.raises(ValueError, match=place + " of outputs, after another block"):
+        checked()
