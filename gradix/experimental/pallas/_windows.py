@@ -128,7 +128,7 @@ class Window:
         """The block at `starts`, as the kernel sees it."""
         sizes = [d.size for d in self.dims]
         is_inside = not reads_beyond() or all(
-            [isinstance(s, int) and 0 <= s <= d.extent - d.size for s, d in zip(starts, self.dims)]
+            isinstance(s, int) and 0 <= s <= d.extent - d.size for s, d in zip(starts, self.dims)
         )
         y = dynamic_window(x, starts, sizes) if is_inside else window_beyond(x, starts, sizes)
         return lax.reshape(y, self.block.shape) if y.shape != self.block.shape else y
