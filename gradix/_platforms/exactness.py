@@ -11,6 +11,7 @@ from gradix._ops.arithmetic import mul_p
 from gradix._ops.complex_parts import neg_p
 from gradix._ops.transcendental import cbrt_p, exp_p, expm1_p, logistic_p, logistic_slope_p, sqrt_p
 from gradix._ops.trigonometric import acos_p, acosh_p, asin_p, asinh_p, atan_p, atanh_p, cosh_p, sinh_p
+from gradix._platforms.foreseen import may_foresee_nan
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _F64 = np.dtype("float64")
@@ -102,7 +103,10 @@ def _negated_bits(em, site, x):
 
 
 def _guarded(em, site, x):
-    """f(x), and x where it is NaN."""
+    """f(x), and x where it is NaN, in a program of which the compiler may foresee that it is."""
+    programs = em.facts.programs
+    if programs and not may_foresee_nan(programs[0]):
+        return NotImplemented
     return em.select(em.compare(x, x, "EQ"), site.plain(em), x)
 
 
