@@ -39,7 +39,7 @@ def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Cal
     Nothing calls back to Python.
 
     Args:
-        f: a function of arrays in pytrees; a bool, or what is no array, reaches it as it is.
+        f: a function of arrays in pytrees; a bool, an int, or what is no array, reaches it as it is.
         errors: the kinds of errors to check for, joined with `|`: `user_checks` (those of `check`),
             `nan_checks`, `div_checks`, `index_checks`, `float_checks` (NaNs and divisions),
             `automatic_checks` (all but the user's), `all_checks`.
@@ -68,8 +68,8 @@ def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Cal
     @boundary
     def checked(*args, **kwargs):
         every, tree = tree_flatten((args, kwargs))
-        # what is no number, and a bool, which a branch may ask for, stays as it is
-        others = {i: x for i, x in enumerate(every) if not is_array_like(x) or type(x) is bool}
+        # what is no number, a bool, which a branch may ask for, and an int, which may be a size, stays as it is
+        others = {i: x for i, x in enumerate(every) if not is_array_like(x) or type(x) in (bool, int)}
         leaves = [as_array(x) for i, x in enumerate(every) if i not in others]
         names = Names(f, tree)
         close, given = functools.partial(results, names), around(others, len(every), tree)
