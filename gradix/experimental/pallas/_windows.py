@@ -99,11 +99,11 @@ class Window:
         if all(f is not None for f in self.forms):
             columns = [form.constant + ids @ np.array(form.factors, np.int64) for form in self.forms]
             return np.stack(columns, -1) if columns else np.zeros((len(ids), 0), np.int64)
-        n = len(self.consts) + ids.shape[1]
-        if len(self.index.jaxpr.invars) > n or any(is_unknown(c) for c in self.consts):
+        index, n = self.index, len(self.consts) + ids.shape[1]
+        if index is None or len(index.jaxpr.invars) > n or any(is_unknown(c) for c in self.consts):
             return None
         with outside():
-            rows = vmap(lambda row: eval_closed(self.index, *self.consts, *[row[a] for a in range(ids.shape[1])]))
+            rows = vmap(lambda row: eval_closed(index, *self.consts, *[row[a] for a in range(ids.shape[1])]))
             return np.stack([np.asarray(x) for x in rows(ids.astype(INDEX))], -1)
 
     def padded(self, x):
