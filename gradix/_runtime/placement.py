@@ -210,12 +210,15 @@ def _own(aval, home: Home):
 
 
 def mover(aval, wanted: Sharding) -> Callable | None:
-    """A function that returns the buffer of an argument, moved to a sharding; None if it is there."""
-    place = aval.place
+    """A function that returns the buffer of an argument, moved to a sharding; None if it is there.
+
+    An array without a place lies on the first device: it is put there once, and keeps its buffer for later calls.
+    """
+    there = aval.place.sharding if aval.place is not None else _first_device(wanted)
     if (
-        place is not None
-        and parts_of(place.sharding, aval.ndim) == parts_of(wanted, aval.ndim)
-        and (assignment_of(place.sharding) == assignment_of(wanted))
+        there is not None
+        and parts_of(there, aval.ndim) == parts_of(wanted, aval.ndim)
+        and (assignment_of(there) == assignment_of(wanted))
     ):
         return None
 
@@ -224,6 +227,14 @@ def mover(aval, wanted: Sharding) -> Callable | None:
         return put_on(x, wanted)
 
     return moved
+
+
+def _first_device(wanted: Sharding) -> Sharding | None:
+    """The sharding of arrays without a place; None if another one is wanted, or another memory."""
+    device = xla.local_devices()[0]
+    if wanted.num_devices > 1 or wanted.memory_kind not in (None, device.default_memory().kind):
+        return None
+    return SingleDeviceSharding(device)
 
 
 def check_move(x: ArrayImpl, sharding: Sharding) -> None:

@@ -152,12 +152,13 @@ def _checked(function, axes, sizes):
                 f"vectorize: the signature is for {len(axes[1])} results, but the function returned {len(results)}."
             )
         for value, names in zip(results, axes[1]):
-            value = as_operand("vectorize", value)
-            if value.ndim != len(names):
+            # A result may be a tree of arrays that has a shape as a whole.
+            shape = value.shape if hasattr(value, "shape") else as_operand("vectorize", value).shape
+            if len(shape) != len(names):
                 raise ValueError(
-                    f"vectorize: a result has shape {value.shape}, but the axes ({','.join(names)}) in the signature."
+                    f"vectorize: a result has shape {shape}, but the axes ({','.join(names)}) in the signature."
                 )
-            for name, size in zip(names, value.shape):
+            for name, size in zip(names, shape):
                 if sizes.get(name, size) != size:
                     raise ValueError(
                         f"vectorize: axis {name!r} of the signature has inconsistent sizes {sizes[name]} and {size}."

@@ -7,6 +7,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix._runtime import placement
 from gradix.sharding import PartitionSpec as P, SingleDeviceSharding
 
 
@@ -94,6 +95,20 @@ def test_partition_spec():
     assert spec + P("z") == P("a", None, ("b", "c"), "z") and spec.index(None) == 1 and spec.count("a") == 1
     assert repr(P("a", unreduced={"b"})) == "P('a', unreduced={'b'})" and repr(P.UNCONSTRAINED) == "UNCONSTRAINED"
     assert pickle.loads(pickle.dumps(spec)) == spec and not isinstance(spec, tuple)
+
+
+@pytest.mark.parametrize("how", ["captured", "an argument"])
+def test_arrays_for_programs_of_committed_ones_are_put_once(how, monkeypatch):
+    indices = jnp.asarray(np.arange(64)[::-1].copy())
+    take = (lambda x, i: x[indices]) if how == "captured" else (lambda x, i: x[i])
+    f, x = gradix.jit(take), gradix.device_put(np.arange(64.0), gradix.devices()[0])
+    moved = []
+    put_on = placement.put_on
+    monkeypatch.setattr(placement, "put_on", lambda a, sharding: moved.append(a) or put_on(a, sharding))
+    for _ in range(3):
+        out = f(x, indices)
+        assert out.tolist() == list(range(64))[::-1] and out.committed
+    assert not moved
 
 
 def test_environment_info(capsys):

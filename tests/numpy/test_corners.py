@@ -79,6 +79,32 @@ def test_vectorize_hands_none_on():
     assert total(jnp.ones((2, 3)), None).tolist() == [3.0, 3.0]
 
 
+@gradix.tree_util.register_pytree_node_class
+class Ket:
+    """A vector in two parts, which has a shape as a whole."""
+
+    def __init__(self, real, imag):
+        self.real, self.imag = real, imag
+
+    @property
+    def shape(self):
+        return self.real.shape
+
+    def tree_flatten(self):
+        return (self.real, self.imag), None
+
+    @classmethod
+    def tree_unflatten(cls, _, parts):
+        return cls(*parts)
+
+
+def test_vectorize_takes_trees_with_a_shape_as_results():
+    out = jnp.vectorize(lambda x: Ket(x, 2 * x), signature="(n)->(n)")(jnp.ones((3, 2)))
+    assert out.shape == (3, 2) and out.imag.tolist() == [[2.0, 2.0]] * 3
+    with pytest.raises(ValueError, match=r"a result has shape \(2,\), but the axes \(\) in the signature"):
+        jnp.vectorize(lambda x: Ket(x, x), signature="(n)->()")(jnp.ones((3, 2)))
+
+
 @pytest.mark.parametrize("name", ["fft", "FFT", "ifft"])
 def test_names_of_transforms(name):
     x = jnp.arange(6.0).reshape(2, 3)
