@@ -23,7 +23,7 @@ help:
 	@echo "make notebooks  the pages under \"Learn\" and the examples as notebooks, in build/notebooks"
 	@echo "make bench      speed against the reference implementation, as ratios"
 	@echo "make gpu        for a machine with a GPU: values there, and speed, as a report (docs/devices.md)"
-	@echo "make ecosystem  the programs of 26 libraries written for JAX, on Gradix and on JAX in turns"
+	@echo "make ecosystem  the programs of 53 libraries written for JAX, on Gradix and on JAX in turns"
 	@echo "make lint       ruff, dead code  make clean  remove .venv and caches"
 
 $(PY):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from evosax.algorithms import CMA_ES, Open_ES
 
 PACKAGES = ("evosax", "flax", "optax", "chex", "toolz", "absl-py", "typing_extensions")
-STEPS = 20
+STEPS = 5  # later ones differ by a percent on JAX, too, when the start moves by 1e-7
 
 
 def setup():

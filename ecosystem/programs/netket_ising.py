@@ -19,7 +19,6 @@ PACKAGES = (
     "rich",
     "tqdm",
 )
-TOLERANCE = 5e-2
 
 
 def setup():
