@@ -7,11 +7,14 @@ program's values decide.
 
 from __future__ import annotations
 
+from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
 from gradix._core.dimensions.counts import bound_of, counts_in, substituted
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.trace import NeedsProgram, Tracer, state
 from gradix._ops.counted import define, prefix
 from gradix._ops.indexing.slicing import slice_in_dim
+from gradix._runtime.dispatch import is_host_apart
 from gradix._transforms.counted import Closing
 from gradix._transforms.staging import StagingTracer
 
@@ -25,10 +28,11 @@ class CountedTree:
         dims: the counts in these shapes, whose values follow the results.
     """
 
-    __slots__ = ("tree", "shapes", "dims")
+    __slots__ = ("tree", "shapes", "dims", "_axes")
 
     def __init__(self, tree, shapes, dims):
         self.tree, self.shapes, self.dims = tree, shapes, dims
+        self._axes = [_axes(s) for s in shapes]
 
     num_leaves = property(lambda self: self.tree.num_leaves)
 
@@ -48,27 +52,49 @@ class CountedTree:
         if any(isinstance(v, Tracer) for v in values):
             if state.stage is None:
                 raise NeedsProgram
-            sizes = {str(d): define(v, _bound(d)) for d, v in zip(self.dims, values)}
+            sizes = {d: define(v, _bound(d)) for d, v in zip(self.dims, values)}
             cut = prefix
         else:
-            sizes = {str(d): int(v) for d, v in zip(self.dims, values)}
-            cut = _sliced
-        return [x if s is None else _cut(x, s, sizes, cut) for x, s in zip(outs, self.shapes)]
+            sizes = {d: int(v.host if type(v) is ArrayImpl else v) for d, v in zip(self.dims, values)}
+            cut = sliced
+        return [x if not axes else _cut(x, axes, sizes, cut) for x, axes in zip(outs, self._axes)]
 
 
 def _bound(dim):
     return bound_of(dim.scope.counted[str(dim)].bound)
 
 
-def _cut(x, shape, sizes: dict, cut):
-    for i, d in enumerate(shape):
-        if type(d) is SymbolicDim and counts_in(d):
-            x = cut(x, substituted(d, sizes), i)
+def _axes(shape) -> list:
+    """The axes of a result whose sizes values decide, with these sizes."""
+    return [(i, d) for i, d in enumerate(shape or ()) if type(d) is SymbolicDim and counts_in(d)]
+
+
+def _cut(x, axes: list, sizes: dict, cut):
+    for axis, d in axes:
+        size = sizes.get(d)
+        if size is None:
+            size = sizes[d] = substituted(d, {str(k): v for k, v in sizes.items()})
+        x = cut(x, size, axis)
     return x
 
 
-def _sliced(x, size, axis: int):
-    return x if x.aval.shape[axis] == size else slice_in_dim(x, 0, size, axis=axis)
+_FEW = 8  # a part of at most one in so many elements is copied, so that the buffer can be freed
+
+
+def sliced(x, size: int, axis: int):
+    """The first elements of a concrete buffer along an axis.
+
+    Where the host reads the buffer, they are a view of its memory: a program for a slice would be
+    compiled for each size that is met.
+    """
+    n = x.aval.shape[axis]
+    if n == size:
+        return x
+    if type(x) is not ArrayImpl or x.aval.place is not None or is_host_apart():
+        return slice_in_dim(x, 0, size, axis=axis)
+    part = x.host[(*[slice(None)] * axis, slice(size))]
+    aval = make_aval((*x.aval.shape[:axis], size, *x.aval.shape[axis + 1 :]), x.aval.dtype, x.aval.weak_type)
+    return ArrayImpl(part.copy() if _FEW * size <= n else part, aval)
 
 
 def close(outs: list, tree) -> tuple[list, object]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from gradix._api.counted.marks import mark
 from gradix._api.counted.masking import INDEX, fitted
+from gradix._api.counted.results import sliced
 from gradix._core.dimensions.counts import bound_of, counts_in
 from gradix._core.dimensions.expression import SymbolicDim, is_count, larger
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
@@ -19,7 +20,6 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.counted import define, prefix, whole
 from gradix._ops.creation import full
 from gradix._ops.dimension_values import dim_as_value
-from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._transforms.counted import defined
 from gradix._transforms.staging import eval_jaxpr, stage
 
@@ -115,7 +115,7 @@ class Sealing:
         for axis, j in enumerate(self.places[i]):
             if j is not None:
                 d = dims[j]
-                x = prefix(x, d, axis) if type(d) is SymbolicDim else _sliced(x, d, axis)
+                x = prefix(x, d, axis) if type(d) is SymbolicDim else sliced(x, d, axis)
         return x
 
     # -- the rules of users ------------------------------------------------------------------------
@@ -180,7 +180,3 @@ def _value(d):
     if type(d) is SymbolicDim:
         return convert_element_type(dim_as_value(d), INDEX)
     return full((), d, INDEX)
-
-
-def _sliced(x, size: int, axis: int):
-    return x if x.aval.shape[axis] == size else slice_in_dim(x, 0, size, axis=axis)
