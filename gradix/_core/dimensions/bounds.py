@@ -10,7 +10,7 @@ such as x - d·floordiv(x, d) ≥ 0. All bounds are sound, but not always the be
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, gcd, inf
 
 from gradix._base.lazy import lazy_module
@@ -109,8 +109,11 @@ def _in_case(x, cases: int):
     return _lower(x, cases) if found is None else found
 
 
+_MOST_DEGREE = 3  # of expressions of a count that are followed from turn to turn
+
+
 def _least_of_count(x):
-    """The least value of an expression of one count, if it is made of linear pieces; else None."""
+    """The least value of an expression of one count, if it is made of polynomials; else None."""
     names = x.variables()
     if len(names) != 1:
         return None
@@ -118,31 +121,76 @@ def _least_of_count(x):
     count = x.scope.counted.get(name)
     if count is None or type(count.bound) is not int:
         return None
-    turns = _turns(x, name, count.bound)
-    return None if turns is None else min([_value(x, name, k) for k in turns])
+    found = _pieces(x, name, count.bound)
+    if found is None:
+        return None
+    points, degree = found
+    return min([_value(x, name, k) for k in _turns(partial(_value, x, name), points, degree)])
 
 
-def _turns(x, name: str, most: int) -> set | None:
-    """Values of a variable from 0 to `most` between which an expression is linear; None if unknown."""
-    found = {0, most}
+def _pieces(x, name: str, most: int) -> tuple[list, int] | None:
+    """Where an expression of a variable from 0 to `most` is a polynomial, and the greatest degree.
+
+    Returns:
+        Ascending values of the variable, between any two neighbours of which, both included, the
+        expression is a polynomial, and the degree. None if there are none, or the degree is too high.
+    """
+    found, degree = {0, most}, 0
     for monomial, _ in x.terms if type(x) is not int else ():
-        if len(monomial) > 1 or (monomial and monomial[0][1] > 1):
-            return None
-        for atom, _ in monomial:
+        total = 0
+        for atom, n in monomial:
             if type(atom) is str:
+                total += n
                 continue
-            one, other = atom.operands
-            here, there = _turns(one, name, most), _turns(other, name, most)
-            if atom.name not in (MAX, MIN) or here is None or there is None:
+            if atom.name not in (MAX, MIN):
                 return None
-            points = sorted(here | there)
+            one, other = atom.operands
+            here, there = _pieces(one, name, most), _pieces(other, name, most)
+            if here is None or there is None:
+                return None
+            highest = max(here[1], there[1])
+            points = sorted({*here[0], *there[0]})
             found.update(points)
-            gaps = [_value(one, name, k) - _value(other, name, k) for k in points]
-            for a, b, gap, next_gap in zip(points, points[1:], gaps, gaps[1:]):
-                if gap * next_gap < 0:
-                    at = a + (b - a) * abs(gap) // (abs(gap) + abs(next_gap))
-                    found.update((at, at + 1))
+            found.update(_changes(partial(_gap, one, other, name), points, highest))
+            total += n * highest
+        degree = max(degree, total)
+    return (sorted(found), degree) if degree <= _MOST_DEGREE else None
+
+
+def _turns(f, points: list, degree: int) -> list:
+    """Ascending values, with `points`, between which a function is monotone.
+
+    It is a polynomial between any two neighbours of `points`.
+    """
+    if degree <= 1:
+        return points
+    found = set(points)
+    for a, b in zip(points, points[1:]):
+        if b - a > 1:
+            found.update(_changes(lambda k: f(k + 1) - f(k), [a, b - 1], degree - 1))
+    return sorted(found)
+
+
+def _changes(f, points: list, degree: int) -> list:
+    """The neighbouring values between which such a function changes its sign."""
+    found: list = []
+    turns = _turns(f, points, degree)
+    values = [f(k) for k in turns]
+    for a, b, value, next_value in zip(turns, turns[1:], values, values[1:]):
+        if value * next_value >= 0:
+            continue
+        if degree <= 1:
+            a += (b - a) * abs(value) // (abs(value) + abs(next_value))
+            b = a + 1
+        while b - a > 1:
+            k = (a + b) // 2
+            a, b = (k, b) if f(k) * value > 0 else (a, k)
+        found += a, b
     return found
+
+
+def _gap(x, y, name: str, k: int) -> int:
+    return _value(x, name, k) - _value(y, name, k)
 
 
 def _value(x, name: str, k: int) -> int:
