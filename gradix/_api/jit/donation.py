@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 
 from gradix._base import source
+from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, is_shared
 from gradix._core.array_members import is_fetched, take_memory
 from gradix._runtime import xla
@@ -70,6 +71,28 @@ def run(traced, program: Program, args: list) -> list:
         args[i]._host = args[i]._buffer = None
         args[i]._extra = taken, _leaf(i, traced)
     return outs
+
+
+def explain(error: Exception, name: str, args: tuple, kwargs: dict) -> None:
+    """Note in XLA's error which arguments share memory with each other, or with an array that was donated."""
+    if getattr(error, "__notes__", None):
+        return
+    first: dict[int, str] = {}
+    for path, x in tree_flatten_with_path((args, kwargs))[0]:
+        if type(x) is not ArrayImpl or x._buffer is None:
+            continue
+        at = f"{('args', 'kwargs')[path[0].idx]}{keystr(path[1:])}"
+        if x._buffer.is_deleted():
+            error.add_note(
+                f"{at} of {name}, {x.aval.str_short()}, shared its memory with an array that was donated or deleted. "
+                "Give away a copy: x.copy(), or gradix.device_put(x, device, may_alias=False)."
+            )
+        elif id(x._buffer) in first:
+            error.add_note(
+                f"{first[id(x._buffer)]} and {at} of {name} are one array, {x.aval.str_short()}, whose memory cannot "
+                "be given away while it is used twice. Pass a copy for one of them: x.copy()."
+            )
+        first.setdefault(id(x._buffer), at)
 
 
 def follow(arrays: list, moved: list) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from gradix._api.arguments import Names, found_by_name, name_of, stand_in
 from gradix._api.boundary import Flat, around, has_values, results, stand_in_of, stand_ins, values, with_nodes
 from gradix._api.jit import (
+    donation,
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
     stages,
 )
@@ -161,8 +162,11 @@ class JitFunction(Generic[P, Result]):
             result = self._first(args, kwargs)
             return result if result is not MISS else self._call(args, kwargs)
         except Exception as error:
-            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
-                _memory.explain(error, self, args, kwargs)
+            if isinstance(error, RuntimeError):
+                if "RESOURCE_EXHAUSTED" in str(error):
+                    _memory.explain(error, self, args, kwargs)
+                elif "donated" in str(error):
+                    donation.explain(error, self._name, args, kwargs)
             filter_frames(error)
             raise
 

@@ -316,3 +316,17 @@ def test_a_view_keeps_its_values_when_the_address_is_asked_for():
     pointer(x)
     gradix.jit(lambda x: x * 0, donate_argnums=0)(x)
     np.testing.assert_array_equal(view, given)
+
+
+def test_what_shares_memory_is_named():
+    f = gradix.jit(lambda x, y: (2 * x, y["a"] + 1), donate_argnums=0)
+    x = jnp.arange(4.0) * 2
+    with pytest.raises(RuntimeError, match="donated") as caught:
+        f(x, {"a": x})
+    assert "args[0] and args[1]['a'] of <lambda> are one array, float32[4]" in caught.value.__notes__[0]
+    first = gradix.jit(lambda: jnp.arange(4.0) + 1)()
+    f(gradix.device_put(first, gradix.devices()[0]), {"a": x})
+    with pytest.raises(RuntimeError, match="donated") as caught:
+        gradix.jit(lambda v: v + 1)(first)
+    assert "args[0] of <lambda>, float32[4], shared its memory" in caught.value.__notes__[0]
+    assert "may_alias=False" in caught.value.__notes__[0]
