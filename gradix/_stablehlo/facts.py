@@ -121,6 +121,11 @@ class Facts:
         """The primitives of its equations."""
         return {e.primitive for j in self.programs for e in j.eqns}
 
+    @cached_property
+    def formulas(self) -> set:
+        """The kinds of the formulas by which its primitives are computed."""
+        return {p.formula for p in self.primitives}
+
     def add(self, product: Product, count: int = 1) -> None:
         self.products[product] = self.products.get(product, 0) + count
 

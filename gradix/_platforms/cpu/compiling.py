@@ -96,7 +96,7 @@ def may_take_long(facts) -> bool:
 
 def _is_a_sine(facts) -> bool:
     """Whether a program is a sine and few operations, which the newer generator compiles slowly."""
-    kinds = {p.formula for p in facts.primitives}
+    kinds = facts.formulas
     return facts.equations <= _FEW and "periodic" in kinds and kinds <= {"periodic", "simple"}
 
 
@@ -121,7 +121,7 @@ def has_long_formulas_of_few(facts, cores: int) -> bool:
     It expands the formulas of sine, cosine and power for vectors, and compiles longer vectors more
     slowly.
     """
-    if not any(p.formula in ("periodic", "long") for p in facts.primitives):
+    if facts.formulas.isdisjoint(("periodic", "long")):
         return False
     return facts.largest is not None and facts.largest <= _NARROW
 
