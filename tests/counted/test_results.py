@@ -61,3 +61,35 @@ def test_few_elements_do_not_keep_the_whole_buffer():
     x = jnp.arange(float(N))
     few, many = f(x, 10.0).host, f(x, N - 10.0).host
     assert few.base is None and many.base is not None
+
+
+TREES = {
+    "one": lambda x: x[x > 0],
+    "a tree": lambda x: {"some": (x[x > 0], x.sum()), "others": [x[x < 0], None]},
+    "sizes made of counts": lambda x: (
+        x[x > 0][1:],
+        jnp.concatenate([x[x > 0], x[x < 0]]),
+        jnp.outer(x[x > 0], x[x < 0]),
+    ),
+    "a node of users": lambda x: gradix.tree_util.Partial(len, x[x > 0]),
+    "none of elements": lambda x: x[x > 9],
+}
+
+
+@pytest.mark.parametrize("kind", [jnp.asarray, np.asarray], ids=["arrays", "NumPy"])
+@pytest.mark.parametrize("name", TREES)
+def test_warm_calls_cut_as_the_first(name, kind):
+    f, rng = gradix.jit(TREES[name]), np.random.default_rng(0)
+    values = [np.float32(3 * rng.normal(size=6)) for _ in range(3)]
+    values += [np.zeros(6, np.float32), np.ones(6, np.float32), np.float32([0, 0, 0, 0, 0, 2])]
+    cold = [f(kind(x)) for x in values[:2]]
+    for x in 2 * values:
+        f(kind(x))
+    assert f._fast
+    warm = [f._first((kind(x),), {}) for x in values]
+    cold += [gradix.jit(TREES[name])(kind(x)) for x in values[2:]]
+    for a, b in zip(cold, warm, strict=True):
+        assert gradix.tree.structure(a) == gradix.tree.structure(b)
+        for x, y in zip(gradix.tree.leaves(a), gradix.tree.leaves(b), strict=True):
+            assert x.aval is y.aval
+            np.testing.assert_array_equal(x, y)

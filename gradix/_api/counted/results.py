@@ -26,13 +26,16 @@ class CountedTree:
         tree: the tree of the results.
         shapes: for each result its shape with these sizes; None for one without.
         dims: the counts in these shapes, whose values follow the results.
+
+    Attributes:
+        axes: for each result the axes whose sizes values decide, with these sizes.
     """
 
-    __slots__ = ("tree", "shapes", "dims", "_axes")
+    __slots__ = ("tree", "shapes", "dims", "axes")
 
     def __init__(self, tree, shapes, dims):
         self.tree, self.shapes, self.dims = tree, shapes, dims
-        self._axes = [_axes(s) for s in shapes]
+        self.axes = [_axes(s) for s in shapes]
 
     num_leaves = property(lambda self: self.tree.num_leaves)
 
@@ -57,7 +60,7 @@ class CountedTree:
         else:
             sizes = {d: int(v.host if type(v) is ArrayImpl else v) for d, v in zip(self.dims, values)}
             cut = sliced
-        return [x if not axes else _cut(x, axes, sizes, cut) for x, axes in zip(outs, self._axes)]
+        return [x if not axes else _cut(x, axes, sizes, cut) for x, axes in zip(outs, self.axes)]
 
 
 def _bound(dim):

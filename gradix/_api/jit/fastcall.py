@@ -13,13 +13,16 @@ import numpy as np
 from gradix._api.jit.traced import Traced
 from gradix._base import config as _config
 from gradix._base.config import guards_transfers
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
+from gradix._core.aval import seen as met
 from gradix._core.dtypes import float0
 from gradix._core.trace import state
 from gradix._runtime import xla
 from gradix._runtime.program import to_device
 
+_counted = lazy_module("gradix._api.counted.results")
 _LEAVES_LIMIT = 512
 # the largest memory, for all arguments, that is kept to copy NumPy arrays to
 _BYTES_LIMIT = 1 << 18
@@ -254,12 +257,29 @@ def _write_results(w: _Writer, traced: Traced) -> None:
     avals = traced.program.out_avals
     for i, aval in enumerate(avals):
         w.lines.append(f"r{i} = new(ArrayImpl); r{i}.aval = {w.name(aval)}; r{i}._host = None; r{i}._buffer = o{i}")
-    numbers = traced.out_tree.unflatten(list(range(len(avals))))
+    tree, n = traced.out_tree, len(avals)
+    if met.counts is not None and type(tree) is _counted.CountedTree:
+        _write_cuts(w, tree)
+        tree, n = tree.tree, tree.num_leaves
+    numbers = tree.unflatten(list(range(n)))
     try:
         w.lines.append(f"return {w.build(numbers)}")
     except _Unsuited:
-        given = ", ".join([f"r{i}" for i in range(len(avals))])
-        w.lines.append(f"return {w.name(traced.out_tree.unflatten)}([{given}])")
+        given = ", ".join([f"r{i}" for i in range(n)])
+        w.lines.append(f"return {w.name(tree.unflatten)}([{given}])")
+
+
+def _write_cuts(w: _Writer, tree) -> None:
+    """Write lines that cut buffers to the sizes whose values follow the results."""
+    n = tree.num_leaves
+    values = {d: f"n{k}" for k, d in enumerate(tree.dims)}
+    w.lines += [f"{value} = int(r{n + k}.host)" for k, value in enumerate(values.values())]
+    cut, given = w.name(_counted.sliced), ", ".join([f"{str(d)!r}: {value}" for d, value in values.items()])
+    for i, axes in enumerate(tree.axes):
+        for axis, d in axes:
+            if d not in values:
+                values[d] = w.let(f"{w.name(_counted.substituted)}({w.name(d)}, {{{given}}})")
+            w.lines.append(f"r{i} = {cut}(r{i}, {values[d]}, {axis})")
 
 
 def _defined(w: _Writer, context) -> Callable:

@@ -39,7 +39,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import tree_flatten as flatten, tree_structure
 from gradix._core.array import ArrayImpl, as_array, check_number
-from gradix._core.aval import make_aval, seen as met
+from gradix._core.aval import make_aval
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import DebugInfo
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 _abstracted = lazy_module("gradix._api.jit.abstracted")
 _budget = lazy_module("gradix._api.costs.budget")
-_counted_results = lazy_module("gradix._api.counted.results")
 _memory = lazy_module("gradix._api.costs.memory")
 _instances = lazy_module("gradix._transforms.instantiate")
 _showing = lazy_module("gradix._api.showing")
@@ -229,8 +228,6 @@ class JitFunction(Generic[P, Result]):
         """Generate code for calls of a frequent signature; False if it is to be tried again."""
         if traced.program is not None and is_long(traced.program):
             return False
-        if met.counts is not None and type(traced.out_tree) is _counted_results.CountedTree:
-            return True  # its results are cut to their sizes
         positions, names = self._roles.static_positions(len(args)), self._roles.static_names
         call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
         if call is not None:
