@@ -69,6 +69,11 @@ def counted_places(mask) -> list:
     return unravelled(_counted.places(mask), mask.aval.shape)
 
 
+def padded(x, axis: int):
+    """An array with zeros behind its elements, up to the greatest size, if values decide the size of an axis."""
+    return x if type(x.aval.shape[axis]) is int else _counted.whole(x, axis)
+
+
 def index_dtype():
     """The default integer dtype, which that of indices is."""
     return dtypes.python_scalar_dtype(int)

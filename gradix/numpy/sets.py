@@ -16,7 +16,7 @@ from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
-from gradix.numpy.masks import counted_places, decides_sizes, index_dtype
+from gradix.numpy.masks import counted_places, decides_sizes, index_dtype, padded
 from gradix.numpy.promotion import as_operand, convert, number, value_of
 from gradix.numpy.searching import nonzero
 from gradix.numpy.selection import where
@@ -235,7 +235,7 @@ def _order_of(rows):
     if rows.aval.ndim == 1:
         return argsort(rows)
     flat = lax.reshape(rows, (rows.aval.shape[0], -1 if not rows.aval.size else rows.aval.size // rows.aval.shape[0]))
-    return lexsort(lax.unstack(flat, 1)[::-1])
+    return lexsort(lax.unstack(padded(flat, 1), 1)[::-1])  # zeros behind all rows leave their order
 
 
 def first_of_runs(rows, equal_nan: bool):

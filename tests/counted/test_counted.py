@@ -205,6 +205,11 @@ def test_masks_of_several_axes():
         lambda a: jnp.compress(a[0] > 1, a, axis=1),
         lambda a: jnp.extract(a > 2, a),
         lambda a: jnp.unique(a, axis=0),
+        lambda a: jnp.unique(a[a[:, 0] > 0], axis=1, return_index=True, return_inverse=True, return_counts=True),
+        lambda a: jnp.unique(a[:, a[0] > 1] // 3, axis=0, return_inverse=True),
+        lambda a: jnp.unique(a[a[:, 0] > 9], axis=1),
+        lambda a: jnp.unique(jnp.where(a > 3, jnp.nan, a // 3)[a[:, 0] > 0], axis=1),
+        lambda a: jnp.unique(a.reshape(3, 2, 2)[:, a[0, :2] > 0] // 4, axis=0),
         lambda a: a.at[a > 2].set(a[a > 2] * 2),
     ):
         check_same(f(jnp.asarray(a)), gradix.jit(f)(a))
@@ -269,6 +274,10 @@ def test_one_compilation_for_all_counts():
         (lambda x: len(x[x > 0]), TypeError, "lax.scan"),
         (lambda x: list(range(x[x > 0].shape[0])), TypeError, "jnp.arange"),
         (lambda x: list(x[x > 0]), TypeError, "lax.map"),
+        (lambda x: [0] * x[x > 0].shape[0], TypeError, "jnp.arange"),
+        (lambda x: x[x > 0].shape[0] * (0,), TypeError, "jnp.arange"),
+        (lambda x: jnp.unstack(x[x > 0]), TypeError, "lax.map"),
+        (lambda x: jnp.lexsort(x[x > 0, None]), TypeError, "lax.scan"),
         (lambda x: 1 if x[x > 0].shape[0] > 2 else 0, InconclusiveDimensionOperation, "lax.cond"),
         (lambda x: 1 if x[x > 0].shape[0] else 0, InconclusiveDimensionOperation, "lax.cond"),
         (lambda x: int(x[x > 0].shape[0]), InconclusiveDimensionOperation, "jnp.asarray"),

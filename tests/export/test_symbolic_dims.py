@@ -387,3 +387,11 @@ def test_shapes_as_vectors():
         assert got.dtype == jnp.asarray(1).dtype and got.tolist() == list(given)
     with pytest.raises(NotImplementedError, match="has a value only inside a program"):
         lax.shape_as_value(export.symbolic_shape("a"))
+
+
+@pytest.mark.parametrize("sequence", [[0], (0,), "a", b"a"])
+def test_no_sequence_of_python_is_repeated_by_a_size(sequence):
+    (n,) = export.symbolic_shape("n")
+    for product in (lambda: sequence * n, lambda: n * sequence):
+        with pytest.raises(TypeError, match=rf"repeat a {type(sequence).__name__} by it.*\n.*jnp.full"):
+            product()

@@ -27,6 +27,7 @@ from gradix._core.dimensions.polynomials import (
 )
 
 _TYPICAL = 100
+_REPEATED = frozenset([list, tuple, str, bytes])  # what Python repeats by a product with an integer
 
 
 class SymbolicDim:
@@ -77,7 +78,7 @@ class SymbolicDim:
     def __mul__(self, other):
         y = other if type(other) is int else _dimension(other)
         if y is None:
-            return self.__jax_array__() * other
+            return _repeated(self, other) if type(other) in _REPEATED else self.__jax_array__() * other
         return _combined(self, "*", y, _product)
 
     __radd__ = __add__
@@ -85,7 +86,7 @@ class SymbolicDim:
     def __rmul__(self, other):
         if type(other) is int or _dimension(other) is not None:
             return self * other
-        return other * self.__jax_array__()
+        return _repeated(self, other) if type(other) in _REPEATED else other * self.__jax_array__()
 
     def __rsub__(self, other):
         return -self + other if _dimension(other) is not None else other - self.__jax_array__()
@@ -461,6 +462,17 @@ def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
     if (answer := gap.scope.assumed(gap, margin)) is not None:
         return answer
     raise _inconclusive(f"Symbolic dimension comparison '{x}' {asked} '{y}'", x)
+
+
+def _repeated(x: SymbolicDim, sequence):
+    """The product of a size and a sequence of Python: an error, as for any use of the size as an integer."""
+    if not is_count(x):
+        kind = type(sequence).__name__
+        raise TypeError(
+            f"The symbolic size '{x}' has several values, so Python cannot repeat a {kind} by it.\n"
+            "  instead: jnp.full(n, value) or jnp.tile(values, n) makes an array of a symbolic size n."
+        )
+    return sequence * operator.index(x)  # type: ignore[arg-type]  # it raises, and `tell` adds where
 
 
 def _inconclusive(question: str, x: SymbolicDim) -> InconclusiveDimensionOperation:
