@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
 _STATISTICS: dict[str, Callable] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
-# In arrays with rows and sizes from these on, parts are copied; in others, elements are gathered.
-_LONG_ROW = 128
-_LARGE = 1 << 12
 _OPTIONS: dict[str, frozenset] = {
     "constant": frozenset({"constant_values"}),
     "linear_ramp": frozenset({"end_values"}),
@@ -192,10 +189,10 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
         return _pad_odd(x, axis, lo, hi, 0 if mode == "symmetric" else 1)
     if mode == "reflect" and n == 1:
         mode = "edge"
-    is_large = not is_symbolic_shape(x.aval.shape) and x.aval.shape[-1] >= _LONG_ROW and x.aval.size >= _LARGE
-    ends = _ends(x, axis, lo, hi, mode) if is_large else None
+    ends = None if is_symbolic_shape((*x.aval.shape, lo, hi)) else _ends(x, axis, lo, hi, mode)
     if ends is not None:
-        return lax.concatenate([ends[0], x, ends[1]], axis)
+        before, after = ends
+        return lax.concatenate([*([before] if lo else ()), x, *([after] if hi else ())], axis)
     if is_symbolic_shape((n, lo, hi)):
         at, least = arange(-lo, n + hi), minimum
     else:
@@ -214,7 +211,7 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
 
 
 def _ends(x, axis: int, lo: int, hi: int, mode: str):
-    """The parts to put before and after; None if the array is too short to be copied once."""
+    """The parts to put before and after; None if the array is too short for one copy of each."""
     n = x.aval.shape[axis]
     if mode == "edge":
         return _spread(_part(x, axis, 0, 1), axis, lo), _spread(_part(x, axis, n - 1, n), axis, hi)

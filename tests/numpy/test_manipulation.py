@@ -200,11 +200,13 @@ def test_padding_by_a_function_and_by_traced_values():
         ((5000,), (4999, 5000)),
         ((1, 5000), 3),
         ((2, 3, 1000), ((1, 2), (3, 2), (0, 1))),
+        ((2, 3), ((1, 0), (0, 2))),
+        ((1, 1), 1),
     ],
 )
 @pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
-def test_padding_of_long_rows(mode, shape, widths):
-    """Long rows are copied whole, unless the padding is longer than what there is to copy."""
+def test_padding_by_parts(mode, shape, widths):
+    """Parts are copied whole, unless the padding is longer than what there is to copy."""
     x = np.random.default_rng(0).integers(0, 99, shape).astype(np.float32)
     f = gradix.jit(lambda x: jnp.pad(x, widths, mode))
     want = np.pad(x, widths, mode)
@@ -215,6 +217,14 @@ def test_padding_of_long_rows(mode, shape, widths):
         gradix.grad(lambda x: f(x).sum())(jnp.asarray(x)),
         np.bincount(source.reshape(-1), minlength=x.size).reshape(shape),
     )
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+def test_small_arrays_are_padded_without_gathering(mode):
+    """A gather of a few places takes longer than a copy, and its derivative scatters."""
+    program = gradix.make_jaxpr(gradix.value_and_grad(lambda x: jnp.pad(x, 1, mode).sum()))(np.ones((8, 8)))
+    assert "gather" not in str(program) and "scatter" not in str(program)
+    assert "concatenate" in str(program)
 
 
 @pytest.mark.x32
