@@ -60,6 +60,9 @@ def _by_working_dtypes(em, site, x, y):
 # -- stacks of products of very small matrices -----------------------------------------------------
 
 _FEWEST, _SIZE = 64, 7  # products, and rows, columns and terms of one
+# XLA itself makes sums of products with vectors, and they follow what computes the operands in one
+# loop; terms written out would compute the operands once for each, so only many products gain.
+_FEWEST_OF_VECTORS = 1 << 12
 
 
 def _is_stack_of_small_products(site) -> bool:
@@ -70,7 +73,8 @@ def _is_stack_of_small_products(site) -> bool:
     if not site.is_static() or not site.out.size:
         return False
     count, rows, columns, terms = _sizes(site.values, site.params["dimension_numbers"])
-    return count >= _FEWEST and 0 < terms <= _SIZE and max(rows, columns) <= _SIZE
+    fewest = _FEWEST if min(rows, columns) > 1 else _FEWEST_OF_VECTORS
+    return count >= fewest and 0 < terms <= _SIZE and max(rows, columns) <= _SIZE
 
 
 def _sizes(values, dimension_numbers) -> tuple[int, ...]:
