@@ -15,6 +15,7 @@ from gradix._core.array import ArrayImpl, copied, is_shared
 from gradix._core.aval import located, make_aval
 
 _display = lazy_module("gradix._core.display")
+_treescope = lazy_module("gradix._core.treescope_arrays")
 
 
 def _concrete(x, member: str) -> ArrayImpl:
@@ -289,8 +290,20 @@ def html(self) -> str:
     return _display.array(self)
 
 
+def treescope_adapter(self) -> Any:
+    """What treescope asks of the array; it calls this method where it is installed."""
+    return _treescope.Adapter()
+
+
+def treescope_repr(self, path: str | None, subtree_renderer: Any) -> Any:
+    """The array as treescope shows it among others."""
+    return _treescope.shown(self, path, subtree_renderer)
+
+
 MEMBERS = {
     "_repr_html_": html,
+    "__treescope_ndarray_adapter__": treescope_adapter,
+    "__treescope_repr__": treescope_repr,
     "__bool__": truth,
     "__int__": to_int,
     "__float__": to_float,

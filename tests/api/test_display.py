@@ -206,3 +206,42 @@ def test_rich_is_not_loaded_before_it_prints():
     code = "import sys, gradix, gradix.numpy as jnp; print(gradix.tree.summary({'w': jnp.ones(3)})); print('rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("False\n")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_treescope_shows_arrays(monkeypatch):
+    treescope = pytest.importorskip("treescope")
+    from gradix._core.treescope_arrays import Adapter
+
+    drawn, numbers = [], Adapter.get_array_data_with_truncation
+    monkeypatch.setattr(
+        Adapter,
+        "get_array_data_with_truncation",
+        lambda self, array, **rest: drawn.append(array) or numbers(self, array, **rest),
+    )
+    x = jnp.array([[1.0, jnp.nan, -3.0], [4.0, 5.0, 6.0]])
+    tree = {"w": x, "half": x.astype(jnp.bfloat16), "k": gradix.random.key(0), "none": jnp.zeros((0, 2))}
+    text = treescope.render_to_text(tree)
+    assert "'w': <gradix.Array float32[2,3] [≥-3, ≤6] not finite: 1>" in text
+    assert "'half': <gradix.Array bfloat16[2,3]" in text and "'k': <gradix.Array key<fry>[]>" in text
+    assert "'none': <gradix.Array float32[0,2]>" in text
+    with treescope.active_autovisualizer.set_scoped(treescope.ArrayAutovisualizer()):
+        treescope.render_to_html(tree)
+    assert {a.dtype.name for a in drawn} == {"float32", "bfloat16"}
+    assert treescope.render_array(jnp.arange(10_000.0).reshape(100, 100), truncate=True) is not None
+    gone = jnp.ones(3)
+    gone.delete()
+    assert "<gradix.Array float32[3]>" in treescope.render_to_text(gone)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_treescope_is_given_the_ends_of_long_axes():
+    pytest.importorskip("treescope")
+    x = jnp.arange(40).reshape(2, 20)
+    adapter = x.__treescope_ndarray_adapter__()
+    assert [a.size for a in adapter.get_axis_info_for_array_data(x)] == [2, 20]
+    data, mask = adapter.get_array_data_with_truncation(x, x[0] != 19, (None, 2))
+    assert data[:, [0, 1, 3, 4]].tolist() == [[0, 1, 18, 19], [20, 21, 38, 39]]
+    assert mask.tolist() == [[True, True, False, True, False]] * 2
+    assert adapter.get_numpy_dtype(x) == np.int32 and adapter.get_numpy_dtype(x.astype(jnp.bfloat16)) == np.float32
+    assert adapter.get_numpy_dtype(gradix.random.key(0)) is None

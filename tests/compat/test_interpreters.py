@@ -206,7 +206,7 @@ def test_wrong_axes_of_containers_are_told(tables):
     table = Table(a=jnp.arange(3.0))
     with pytest.raises(ValueError, match="in_axes has 0 for a Table, which is mapped by an instance of Rows"):
         gradix.vmap(lambda t: t.columns["a"])(table)
-    with pytest.raises(ValueError, match=r"out_axes has Rows\(0\) for a BatchTracer, which is mapped by the number"):
+    with pytest.raises(ValueError, match=r"out_axes has Rows\(0\) for a VmapTracer, which is mapped by the number"):
         gradix.vmap(lambda t: t.columns["a"], Rows(), Rows())(table)
     with pytest.raises(ValueError, match="registered for vmap already"):
         batching.register_vmappable(Table, Rows, int, one_row, all_rows, None)

@@ -70,10 +70,8 @@ def checkpoint(
         try:
             static = {n % len(args): args[n] for n in numbers if -len(args) <= n < len(args)}
             named = {k: kwargs[k] for k in names if k in kwargs}
-            if state.shows_values:  # `debug.values()` recomputes nothing, so that the function sees its numbers
-                given_args = [a if i in static else with_arrays(a) for i, a in enumerate(args)]
-                keywords = {k: v if k in named else with_arrays(v) for k, v in kwargs.items()}
-                return with_arrays(fun(*given_args, **keywords))
+            if _shows_values():
+                return _called(fun, args, kwargs, static, named)
             dynamic = tuple(a for i, a in enumerate(args) if i not in static)
             others = {k: v for k, v in kwargs.items() if k not in named}
             leaves, tree = opened((dynamic, others))
@@ -116,6 +114,18 @@ def checkpoint(
             raise
 
     return checkpointed
+
+
+def _shows_values() -> bool:
+    # A function of its own, since pickles hold all that the code of a checkpointed function names.
+    return state.shows_values
+
+
+def _called(fun: Callable, args, kwargs, static, named) -> Any:
+    """The function's result under `debug.values()`, which recomputes nothing, so that the function sees its numbers."""
+    given = [a if i in static else with_arrays(a) for i, a in enumerate(args)]
+    keywords = {k: v if k in named else with_arrays(v) for k, v in kwargs.items()}
+    return with_arrays(fun(*given, **keywords))
 
 
 def _typed(values: dict) -> list:
