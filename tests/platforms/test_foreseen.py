@@ -30,9 +30,9 @@ UNGUARDED = {
     "masked softmax": masked_scores,
     "sigmoid": nn.sigmoid,
     "gradient": gradix.grad(lambda x: (nn.softmax(x @ x.T) ** 2).sum()),
-    "log-sum-exp": nn.logsumexp,
-    "loop": carried,
-    "places": placed,
+    "attention": gradix.grad(
+        lambda x: (nn.softmax(jnp.where(jnp.tril(jnp.ones((4, 4), bool)), x @ x.T / 2.5, -jnp.inf)) @ x).sum()
+    ),
     "without readers": lambda x: (jnp.full(6, np.nan) + x, jnp.exp(x))[1],
     "called": lambda x: gradix.jit(jnp.expm1)(x),
 }
@@ -47,8 +47,17 @@ GUARDED = {
     "from a loop": lambda x: lax.scan(lambda c, row: (jnp.exp(c + row), None), jnp.full(6, np.nan), x)[0],
     "in a loop": lambda x: lax.scan(lambda c, row: (jnp.exp(c + np.nan), None), x[0], x)[0],
     "in a function": lambda x: gradix.jit(lambda y: jnp.exp(y * np.nan))(x),
+    "quotient of products": lambda x: jnp.exp(x * 0.0 / 0.0),
+    "product of quotients": lambda x: jnp.exp(x / 0.0 * 0.0),
+    "overflow of factors": lambda x: jnp.exp(x * np.float32(1e38) * np.float32(1e38) * 0.0),
+    "underflow of a divisor": lambda x: jnp.exp(x / np.float32(1e-40) * 0.0),
+    "zeros of an iota": lambda x: jnp.exp(x * 0.0 / (jnp.arange(6) * 0).astype(x.dtype)),
+    "broadcast zeros": lambda x: jnp.exp(x * jnp.full_like(x, 0.0) / jnp.full_like(x, 0.0)),
+    "logarithm of what is negative": lambda x: jnp.exp(jnp.log(-1.0 - x * x)),
     "into a function": lambda x: gradix.jit(jnp.sinh)(jnp.full(6, np.nan)) + x,
 }
+# Guarded since it is not known that nothing gives NaN.
+CAREFUL = {"loop": carried, "places": placed, "log-sum-exp": nn.logsumexp}
 AS_ARGUMENTS = {"captured"}  # captured arrays are arguments of the compiled program
 
 
@@ -67,6 +76,11 @@ def test_without_such_constants_there_is_no_guard_and_arguments_keep_their_nan(n
         want = np.asarray(f(x))
     assert (np.isnan(np.asarray(gradix.jit(f)(x))) == np.isnan(want)).all()
     assert np.isnan(want).any()
+
+
+@pytest.mark.parametrize("name", CAREFUL)
+def test_what_is_not_known_is_guarded(name):
+    assert is_guarded(CAREFUL[name])
 
 
 @pytest.mark.parametrize("name", GUARDED)
