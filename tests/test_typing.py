@@ -20,6 +20,8 @@ PACKAGE = Path(gradix.__file__).parent
 INTERFACE = PACKAGE / "_core/array_interface.pyi"
 # Members of `Array` itself, and what only the package uses.
 OWN = {
+    "__treescope_ndarray_adapter__",  # what treescope asks arrays for, and no one else
+    "__treescope_repr__",
     "shape",
     "dtype",
     "ndim",

@@ -139,8 +139,11 @@ def test_arguments_that_a_function_does_not_take(use, said, capsys):
     with contextlib.suppress(TypeError):
         tracebacks._show(TypeError, e.value, e.value.__traceback__)
         tracebacks._show(TypeError, e.value, e.value.__traceback__)
-    notes = [note for note in e.value.__notes__ if note != tracebacks.NOTE]
-    assert len(notes) == 1 and said in notes[0]
+    notes = [note for note in getattr(e.value, "__notes__", ()) if note != tracebacks.NOTE]
+    if said in str(e.value):  # newer Pythons say themselves which name is close
+        assert not notes
+    else:
+        assert len(notes) == 1 and said in notes[0]
     assert said in capsys.readouterr().err
 
 
