@@ -18,10 +18,12 @@ _MOVES = frozenset(
 _PICKS = frozenset("select_n max min clamp reduce_max reduce_min".split())
 _SUMS = frozenset("add add_any sub neg reduce_sum cumsum".split())
 _PRODUCTS = frozenset("mul div integer_pow square dot_general".split())
-_BOUNDED = frozenset("exp exp2 expm1 tanh logistic sinh cosh log1p_exp softplus".split())  # of any finite number
+_BOUNDED = frozenset("exp exp2 expm1 tanh logistic sinh cosh".split())  # of any finite number
+_LISTED = _SUMS | _PRODUCTS | _BOUNDED
 _LOOPS = frozenset("scan while".split())
 _MOST = 80.0  # the sum of the exponents of all constants by which is multiplied or divided; they overflow from 127 on
 _SMALL = 2.0**20
+_FAR = 2.0**100  # numbers below do not overflow in sums
 _WIDE = frozenset({*map(np.dtype, ("float32", "float64")), *(d for d in FLOAT if d.name == "bfloat16")})
 
 
@@ -73,13 +75,21 @@ def _search(jaxpr: Jaxpr) -> float | None:
                 infinite.update(eqn.outvars)
             if len(eqn.invars) == 1:
                 exponents[eqn.outvars[0]] = _exponent(eqn.invars[0], exponents)
+        elif name in _PICKS:
+            picked = eqn.invars[1:] if name == "select_n" else eqn.invars
+            if all(type(v) is Literal or v in known for v in picked):
+                if any(map(_is_far, picked)):
+                    return None
+                known.update(eqn.outvars)  # as a mask of constants, of which it is not known which one it is
+                if holds_infinity:
+                    infinite.update(eqn.outvars)
+            elif holds_infinity and not _leaves_finite(name, picked):
+                return None
         elif all(is_known):
             if holds_infinity or name not in _SUMS and name != "mul" or not _is_small(eqn):
                 return None
             known.update(eqn.outvars)
-        elif name in _PICKS:
-            pass
-        elif holds_infinity or not (inner or name in _SUMS or name in _PRODUCTS or name in _BOUNDED):
+        elif holds_infinity or not (inner or name in _LISTED) or name in _SUMS and any(map(_is_far, eqn.invars)):
             return None
         elif name in _PRODUCTS:
             factors = [_exponent(v, exponents) for v, decided in zip(eqn.invars, is_known) if decided]
@@ -107,6 +117,19 @@ def _is_nan(v) -> bool:
 
 def _is_infinite(v) -> bool:
     return type(v) is Literal and v.aval.dtype in FLOAT and bool(np.isinf(_number(v)))
+
+
+def _is_far(v) -> bool:
+    """Whether a literal is a finite number that may overflow in sums."""
+    return type(v) is Literal and v.aval.dtype in FLOAT and _FAR < abs(_number(v)) < math.inf
+
+
+def _leaves_finite(name: str, picked) -> bool:
+    """Whether a pick among values, one of which is an infinity, gives another one where these decide it."""
+    if name in ("max", "min"):
+        least = -math.inf if name == "max" else math.inf
+        return all(_number(v) == least for v in picked if _is_infinite(v))
+    return name != "clamp"
 
 
 def _exponent(v, exponents: dict) -> float | None:

@@ -54,6 +54,11 @@ GUARDED = {
     "zeros of an iota": lambda x: jnp.exp(x * 0.0 / (jnp.arange(6) * 0).astype(x.dtype)),
     "broadcast zeros": lambda x: jnp.exp(x * jnp.full_like(x, 0.0) / jnp.full_like(x, 0.0)),
     "logarithm of what is negative": lambda x: jnp.exp(jnp.log(-1.0 - x * x)),
+    "picked zeros": lambda x: jnp.exp(x * jnp.where(x > 0, 0.0, 0.0) / jnp.where(x > 1, 0.0, 0.0)),
+    "picked infinities": lambda x: jnp.exp(jnp.where(x > 0, jnp.inf, -jnp.inf) * jnp.where(x > 9, 0.0, 0.0)),
+    "sum of picked zeros": lambda x: jnp.exp(x + jnp.sum(x * jnp.where(x > 9, 0.0, 0.0)) / jnp.where(x > 1, 0.0, 0.0)),
+    "the larger of infinity": lambda x: jnp.exp(jnp.maximum(x, jnp.inf) - jnp.maximum(x + 1, jnp.inf)),
+    "overflow of summands": lambda x: jnp.exp((x + 3e38 + 3e38) - (2 * x + 3e38 + 3e38)),
     "into a function": lambda x: gradix.jit(jnp.sinh)(jnp.full(6, np.nan)) + x,
 }
 # Guarded since it is not known that nothing gives NaN.
