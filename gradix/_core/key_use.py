@@ -7,6 +7,7 @@ keys.
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 
@@ -88,11 +89,12 @@ def _marks(root: np.ndarray) -> dict:
     found = _used.get(id(root))
     if found is None or found[0]() is not root:
         name = id(root)
-        found = _used[name] = weakref.ref(root, lambda ref: _forget(name, ref)), {}
+        found = _used[name] = weakref.ref(root, functools.partial(_forget, _used, name)), {}
     return found[1]
 
 
-def _forget(name: int, ref) -> None:
-    found = _used.get(name)
+def _forget(used: dict, name: int, ref: weakref.ref) -> None:
+    # The marks are given, because the module's names are gone when the process ends.
+    found = used.get(name)
     if found is not None and found[0] is ref:
-        del _used[name]
+        del used[name]

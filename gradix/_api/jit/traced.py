@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradix._api.jit import donation, tiers
@@ -173,8 +172,11 @@ class Traced:
 
         Whoever still runs it finds them made anew.
         """
-        with suppress(AttributeError):  # taken apart already
+        # no name of the module is there any more where this is called as the process ends
+        try:
             del self.unplaced, self.base, self.run, self.call
+        except AttributeError:  # taken apart already
+            return
 
     def __getattr__(self, name: str) -> Any:
         if name not in _PUT_TOGETHER:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import asyncio
-import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -119,8 +118,11 @@ class AsyncManager:
 
     def __del__(self) -> None:
         if self._thread is not None and self._thread.is_alive():
-            with contextlib.suppress(RuntimeError):  # joining fails when the interpreter ends
+            # joining fails when the process ends, and no name of the module is there any more then
+            try:
                 self._thread.join()
+            except RuntimeError:
+                return
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
