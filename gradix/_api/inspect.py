@@ -17,6 +17,7 @@ from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_map
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
+from gradix._core.aval import within
 from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal, Var
 from gradix._core.trace import Tracer, outside, state
 from gradix._ops.basis import is_differentiable
@@ -242,7 +243,9 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Any, *args: Any, propagate_source_info: boo
 
 
 def typeof(x: Any) -> Any:
-    """The type of an array: its shape, dtype and whether it is weakly typed.
+    """The type of an array: its shape, dtype, whether it is weakly typed, and its division over `Explicit` axes.
+
+    Arrays on different devices have equal types.
 
     Raises:
         TypeError: `x` is neither an array nor of a type that can be made one.
@@ -257,9 +260,13 @@ def typeof(x: Any) -> Any:
     if isinstance(x, ShapeDtypeStruct):
         return aval_of(x)
     try:
-        return _typeof(x)
+        aval = _typeof(x)
     except TypeError as e:
         raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
+    if getattr(aval, "place", None) is None:
+        return aval
+    anywhere = within(aval)
+    return anywhere if anywhere.sharding == aval.sharding else aval
 
 
 @boundary

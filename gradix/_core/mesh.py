@@ -153,7 +153,7 @@ class BaseMesh:
     manual_axes = property(lambda self: self._of_type(AxisType.Manual))
 
     def _all(self, kind: AxisType) -> bool:
-        return all(t is kind for t in self.axis_types)
+        return bool(self.axis_types) and all(t is kind for t in self.axis_types)
 
     are_all_axes_auto = property(lambda self: self._all(AxisType.Auto))
     are_all_axes_explicit = property(lambda self: self._all(AxisType.Explicit))

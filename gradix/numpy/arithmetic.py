@@ -184,10 +184,11 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([0, 1, 4, 9], dtype=int32)
     """
     if not isinstance(x2, Array):
-        if isinstance(x2, (int, np.integer, np.bool_)) or (
-            isinstance(x2, np.ndarray) and not x2.ndim and x2.dtype.kind in "iub"
-        ):
+        is_array = isinstance(x2, np.ndarray)
+        if isinstance(x2, (int, np.integer)) or (is_array and not x2.ndim and x2.dtype.kind in "iu"):
             return lax.integer_pow(numeric_operand("power", x1), int(x2))
+        if is_array and x2.dtype.kind in "iu":
+            return _power_of_array(x1, as_operand("power", x2))
         x, y = operands("power", x1, x2)
         return lax.pow(x, y) if x.aval.dtype in INEXACT else _integer_power(*_integer_operands(x1, x2, x, y))
     return _power_of_array(x1, x2)
@@ -207,7 +208,7 @@ def _power_of_array(x1, x2):
         x, y = _integer_operands(x1, x2, x, y)
         if type(x2) is ArrayImpl and not x2.aval.ndim and state.stage is None:
             return lax.integer_pow(x, int(x2.host))
-        return _integer_power(x, y)
+        return _integer_power(convert(x, x.aval.dtype), y)
     if x2.aval.dtype in dtypes.INTEGER and (isinstance(x1, (float, complex)) or getattr(x1, "dtype", None) in INEXACT):
         exponent = (
             x2

@@ -184,20 +184,26 @@ class ufunc:
                 )
             first, x = x[0], x[1:]
         else:
-            first = lax.full(x.shape[1:], start, x.dtype)
+            # an identity such as -inf has no value in the dtype of booleans or integers
+            first = lax.full(x.shape[1:], start, self._result_dtype(x))
         out = self._fold(first, x, mask)
         if keepdims:
             axes = axes_of(axis, len(shape))
             out = out.reshape(tuple([1 if i in axes else n for i, n in enumerate(shape)]))
         return out
 
+    def _result_dtype(self, rows):
+        """The dtype of results of elements of `rows`."""
+        row = rows[0] if rows.shape[0] else lax.full(rows.shape[1:], 1, rows.dtype)
+        return self._call(row, row).dtype
+
     def _fold(self, first, x, mask):
-        call, one = self._call, self._call(first, first)
-        first = convert(first, one.dtype)
+        call, dtype = self._call, self._call(first, first).dtype
+        first = convert(first, dtype)
 
         def step(carry, row):
             item, keep = row
-            new = convert(call(carry, item), one.dtype)
+            new = convert(call(carry, item), dtype)
             return (new if keep is None else lax.select(broadcast_to(keep, new.shape), new, carry)), None
 
         return lax.scan(step, first, (x, mask))[0]
@@ -220,12 +226,13 @@ class ufunc:
         x = self._truths(_ready(f"{self.__name__}.accumulate", a, dtype))
         axis = axis_of(axis, x.ndim)
         rows = _axis_first(x, axis)
+        dtype = self._result_dtype(rows)
         if not rows.shape[0]:
-            return x
-        first = convert(rows[0], self._call(rows[0], rows[0]).dtype)
+            return convert(x, dtype)
+        first = convert(rows[0], dtype)
 
         def step(carry, item):
-            new = convert(self._call(carry, item), first.dtype)
+            new = convert(self._call(carry, item), dtype)
             return new, new
 
         rest = lax.scan(step, first, rows[1:])[1]

@@ -113,6 +113,24 @@ def test_typeof():
         gradix.typeof("a")
 
 
+def test_types_do_not_tell_devices():
+    x = jnp.ones(3)
+    there = gradix.device_put(x, gradix.devices()[0])
+    assert gradix.typeof(there) == gradix.typeof(x) == gradix.typeof(gradix.jit(lambda v: v + 1)(there))
+    mesh = gradix.make_mesh((1,), ("one",), axis_types=(gradix.sharding.AxisType.Explicit,))
+    with gradix.set_mesh(mesh):
+        assert gradix.typeof(jnp.zeros(())) == gradix.typeof(jnp.zeros(()) + 1) == gradix.typeof(jnp.asarray(1.0) * 2)
+        divided = gradix.device_put(x, gradix.sharding.PartitionSpec("one"))
+        assert gradix.typeof(divided).sharding.spec == ("one",) and gradix.typeof(divided) != gradix.typeof(x)
+    whole = gradix.device_put(x, gradix.sharding.NamedSharding(mesh, gradix.sharding.PartitionSpec()))
+    assert gradix.typeof(whole).sharding.mesh.axis_names == ("one",)
+
+
+def test_an_empty_mesh_has_no_axes_of_a_type():
+    mesh = gradix.typeof(jnp.ones(3)).sharding.mesh
+    assert mesh.empty and not (mesh.are_all_axes_auto or mesh.are_all_axes_explicit or mesh.are_all_axes_manual)
+
+
 def test_closure_convert():
     def line(w, b):
         g, captured = gradix.closure_convert(lambda x: w * x + b + jnp.ones(2), 1.0)

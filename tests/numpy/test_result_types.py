@@ -213,3 +213,12 @@ def resolves(text: str) -> bool:
 def test_most_functions_of_the_table_are_here():
     names = FACTS["x64_true"]["unary"]
     assert sum(function(n) is not None for n in names) >= 125
+
+
+@pytest.mark.x32
+@pytest.mark.parametrize("exponent", [np.ones(3, "uint8"), np.ones((2, 1), "int32"), np.True_, np.ones((), bool)])
+@pytest.mark.parametrize("base", [2, 2.0, 2j, True, np.uint8(2), np.float32(2), np.ones(3, "int16")])
+def test_powers_have_the_type_that_they_have_compiled(base, exponent):
+    found, compiled = jnp.power(base, exponent), gradix.jit(jnp.power)(base, exponent)
+    assert (found.dtype, found.weak_type, found.shape) == (compiled.dtype, compiled.weak_type, compiled.shape)
+    np.testing.assert_array_equal(found, compiled)

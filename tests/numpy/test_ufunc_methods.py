@@ -169,3 +169,18 @@ def test_at_keeps_the_dtype_of_sums_and_gives_that_of_the_results_of_others(name
     assert found.dtype == (x.dtype if kept else expected.dtype)
     np.testing.assert_allclose(found, np.trunc(expected).astype("int32") if kept else expected, rtol=1e-6)
     assert ours.at(x, jnp.array([0, 1]), jnp.array([1.5, 4.0]), inplace=False).dtype == found.dtype
+
+
+@pytest.mark.x32
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "float32"])
+@pytest.mark.parametrize("name", FLOATS)
+def test_identities_that_a_dtype_has_not(name, dtype):
+    ours, wide = getattr(jnp, name), getattr(np, name)
+    for x in (np.array([1, 0, 1, 1, 0], dtype), np.array([[1, 1, 3], [0, 1, 5]], dtype), np.zeros((0, 2), dtype)):
+        for options in ({}, {"initial": -1.5}, {"where": x > 0, "initial": 0.25}):
+            expected = wide.reduce(x.astype("float64"), **options)
+            for reduce in (ours.reduce, gradix.jit(lambda x, f=ours.reduce, o=options: f(x, **o))):
+                found = reduce(jnp.asarray(x))
+                assert found.dtype == "float32"
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+        assert ours.accumulate(jnp.asarray(x)).dtype == "float32"
