@@ -184,11 +184,12 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([0, 1, 4, 9], dtype=int32)
     """
     if not isinstance(x2, Array):
-        is_array = isinstance(x2, np.ndarray)
-        if isinstance(x2, (int, np.integer)) or (is_array and not x2.ndim and x2.dtype.kind in "iu"):
+        if isinstance(x2, np.ndarray) and x2.dtype.kind in "iu":
+            if x2.ndim:
+                return _power_of_array(x1, as_operand("power", x2))
+            x2 = int(x2)
+        if isinstance(x2, (int, np.integer)):
             return lax.integer_pow(numeric_operand("power", x1), int(x2))
-        if is_array and x2.dtype.kind in "iu":
-            return _power_of_array(x1, as_operand("power", x2))
         x, y = operands("power", x1, x2)
         return lax.pow(x, y) if x.aval.dtype in INEXACT else _integer_power(*_integer_operands(x1, x2, x, y))
     return _power_of_array(x1, x2)
