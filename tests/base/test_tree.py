@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import operator
 import pickle
 import sys
@@ -260,6 +261,13 @@ def cyclic_list():
     return value
 
 
+def cyclic_dict(kind=dict):
+    """Its keys are compared at each level, where the stack may end."""
+    value = kind({"a": 1, "c": (2,)})
+    value["b"] = [value]
+    return value
+
+
 def cyclic_link():
     value = Link()
     value.target = [value]
@@ -278,19 +286,25 @@ def deep(make, levels=20_000):
     [
         lambda: tree.flatten(cyclic_list()),
         lambda: tree.leaves(cyclic_link()),
+        lambda: tree.leaves(cyclic_dict()),
+        lambda: tree.leaves_with_path(cyclic_dict()),
+        lambda: tree.flatten(cyclic_dict(collections.OrderedDict)),
+        lambda: tree.structure(cyclic_dict(functools.partial(collections.defaultdict, int))),
         lambda: tree.structure(cyclic_link()),
         lambda: tree.flatten_with_path(cyclic_link()),
         lambda: tree.map(abs, cyclic_list()),
         lambda: tree.leaves(cyclic_list(), is_leaf=lambda x: False),
         lambda: tree.broadcast([1, 2], cyclic_list()),
     ],
-    ids=["list", "node", "structure", "path", "map", "is_leaf", "broadcast"],
+    ids=["list", "node", "dict", "dict_path", "ordered", "default", "structure", "path", "map", "is_leaf", "broadcast"],
 )
 def test_a_tree_that_contains_itself(call):
     raises_and_keeps_the_stack("contains itself: tree", call)
 
 
-@pytest.mark.parametrize("make", [lambda x: [x], lambda x: {"k": x}, Link], ids=["list", "dict", "node"])
+@pytest.mark.parametrize(
+    "make", [lambda x: [x], lambda x: {"k": x}, lambda x: {"k": x, "j": 1}, Link], ids=["list", "dict", "keys", "node"]
+)
 def test_a_tree_too_deep(make):
     value = deep(make)
     raises_and_keeps_the_stack("nested more than", lambda: tree.leaves(value))

@@ -40,10 +40,12 @@ def failure(error: Exception, flatten: Callable, tree: Any, is_leaf: Callable | 
         takes_path: whether `is_leaf` is called with (path, node), not with the node.
     """
     where = _retrace(tree, is_leaf if takes_path or is_leaf is None else lambda path, node: is_leaf(node))
-    if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, RecursionError):
+    is_exhausted = isinstance(error.__cause__ or error.__context__, RecursionError)
+    if isinstance(error, SystemError) and is_exhausted:
         _settle(-len(LOAN))  # jaxlib raised this error itself, so no levels were lost
         return _caused_by(error, _nesting_error(*where))
-    if where[1] != "raises" and isinstance(error, RecursionError):
+    # the comparison of a dict's keys may be what finds no level left, which jaxlib tells by a ValueError
+    if where[1] != "raises" and (isinstance(error, RecursionError) or is_exhausted and type(error) is ValueError):
         _settle(_missing())
         return _caused_by(error, _nesting_error(*where))
     _settle(_lost_again(flatten, tree, is_leaf) - len(LOAN))
