@@ -69,6 +69,8 @@ def _flat_callback(callback, tree, out_tree, result_avals, name: str):
         if out_tree is None:
             return []
         leaves, got = flatten(outs)
+        if outs is None and not out_tree.num_leaves:
+            return []
         if got != out_tree and not _same_but_for_lists(outs, result):
             unequal = "\n".join(
                 [

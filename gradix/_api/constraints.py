@@ -17,6 +17,7 @@ from gradix._core.sharding import PartitionSpec, Sharding
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.sharding import (
     asked as asked,
+    check_explicit,
     divided as divided,
     of_rank as of_rank,
     rearranged as rearranged,
@@ -91,6 +92,12 @@ def _check_own_devices(name: str, x, sharding) -> None:
             f"{name}: the sharding {sharding} is on an AbstractMesh, which has no devices, so that the array must have "
             f"a NamedSharding; got {sharding_of(x)}. Pass a sharding on a Mesh."
         )
+    own = sharding_of(x).mesh
+    if own.shape_tuple != sharding.mesh.shape_tuple:
+        raise ValueError(
+            f"Mesh shape of the input {own.shape_tuple} does not match the mesh shape of the target sharding "
+            f"{sharding.mesh.shape_tuple} for shape {x.aval.str_short()}. Pass a sharding on a Mesh of devices."
+        )
 
 
 def _apply(name: str, prim, x, given):
@@ -101,6 +108,8 @@ def _apply(name: str, prim, x, given):
     sharding = _checked(name, x, given)
     if prim is reshard_p:
         sharding = of_rank(sharding, x.aval.ndim)
+        if isinstance(sharding, NamedSharding):
+            check_explicit(name, sharding)
     mesh = getattr(sharding, "mesh", None)
     if prim is sharding_constraint_p and mesh is not None and mesh.axis_names and mesh.are_all_axes_explicit:
         have, want = entries(x.aval), explicit_entries(sharding, x.aval.ndim)
@@ -116,7 +125,8 @@ def _apply(name: str, prim, x, given):
     if (
         type(x) is ArrayImpl
         and state.stage is None
-        and not isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+        and not isinstance(mesh, AbstractMesh)
+        and not (prim is reshard_p and x.aval.place is not None and getattr(mesh, "auto_axes", ()))
         and not (sums(x.aval).unreduced or getattr(sharding, "spec", _WHOLE).unreduced)
     ):
         if sharding != sharding_of(x):
@@ -174,11 +184,12 @@ def reshard(xs: T, out_shardings: Any) -> T:
     Args:
         xs: arrays in a pytree.
         out_shardings: a NamedSharding, or a PartitionSpec on the mesh in force, or a tree prefix of
-            these.
+            these. The compiler decides how arrays are divided over mesh axes that are `Auto`.
 
     Raises:
         TypeError: a leaf of `out_shardings` is not a sharding.
-        ValueError: the structures differ, or a sharding does not fit an array.
+        ValueError: the structures differ, a sharding does not fit an array, or it names a mesh axis
+            that is not `Explicit`.
         RuntimeError: a `PartitionSpec` is given and no mesh is in context.
 
     Example:

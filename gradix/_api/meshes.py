@@ -30,7 +30,7 @@ def make_mesh(
             needs, from the first on.
 
     Raises:
-        ValueError: there are too few devices, or not as many names as sizes.
+        ValueError: there are too few devices, not as many names as sizes, or a size is no int.
 
     Example:
         >>> import gradix
@@ -41,7 +41,13 @@ def make_mesh(
         raise TypeError(
             f"make_mesh: axis_shapes must hold a size per axis, as in ({axis_shapes!r},), got {axis_shapes!r}."
         )
-    sizes, names = (tuple(axis_shapes), tuple([axis_names] if isinstance(axis_names, str) else axis_names))
+    names = tuple([axis_names] if isinstance(axis_names, str) else axis_names)
+    if not all(isinstance(n, (int, np.integer)) for n in axis_shapes):
+        raise ValueError(
+            f"`axis_shapes` passed to `make_mesh` should be a sequence of ints, the number of devices along each axis: "
+            f"got {tuple(axis_shapes)}."
+        )
+    sizes = tuple([int(n) for n in axis_shapes])
     found = list(xla.devices() if devices is None else devices)
     if len(found) < prod(sizes):
         raise ValueError(
@@ -63,7 +69,7 @@ class set_mesh:
         mesh: the mesh, or None for no mesh.
 
     Raises:
-        ValueError: `mesh` is not a Mesh, or a function is being traced.
+        ValueError: `mesh` is not a Mesh, or has manual axes, or a function is being traced.
 
     Example:
         >>> import gradix
@@ -77,6 +83,11 @@ class set_mesh:
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `gradix.sharding.Mesh`. Got {type(mesh)}.")
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(
+                f"set_mesh got {mesh}, which contains manual axes {mesh.manual_axes}. Axes are manual inside of "
+                "shard_map alone: make the mesh with axis_types of Auto or Explicit."
+            )
         if state.stage is not None:
             raise ValueError(
                 "`set_mesh` can only be used outside of `jit`. Maybe you want `gradix.sharding.use_abstract_mesh`?"

@@ -87,6 +87,12 @@ def _shares(old, new: ArrayImpl) -> bool:
     return new is old or (type(old) is ArrayImpl and new._buffer is not None and new._buffer is old._buffer)
 
 
+def _reorders(x: ArrayImpl, sharding: Sharding) -> bool:
+    """Whether an array stays on its devices, which are in another order: then no copy is made of it first."""
+    own = sharding_of(x)
+    return own.device_set == sharding.device_set and assignment_of(own) != assignment_of(sharding)
+
+
 def _is_place(x) -> bool:
     return x is None or isinstance(x, (Sharding, PartitionSpec, Format, MemorySpace)) or hasattr(x, "device_kind")
 
@@ -160,7 +166,7 @@ def _put(x, place):
         return reshard(array, sharding)  # one device gets the values, the others zeros
     if hasattr(place, "device_kind"):
         _check_is_here(array)
-    if type(x) is ArrayImpl and sharding != sharding_of(x):
+    if type(x) is ArrayImpl and sharding != sharding_of(x) and not _reorders(x, sharding):
         _guard("device_to_device", array.aval, sharding)
     if isinstance(array, Tracer):
         if isinstance(sharding, SingleDeviceSharding):

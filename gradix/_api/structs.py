@@ -29,7 +29,7 @@ class ShapeDtypeStruct:
         shape: a tuple of ints.
         dtype: the dtype.
         sharding: how the array is divided: a `Sharding`, a `Format`, or a PartitionSpec on the mesh
-            in force.
+            in force where it is used.
         weak_type: whether the type is weak.
         manual_axis_type: the mesh axes over which values vary inside of `shard_map`.
         is_ref: whether it stands for a mutable array.
@@ -43,7 +43,7 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
 
-    __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref", "layout")
+    __slots__ = ("shape", "dtype", "_sharding", "weak_type", "manual_axis_type", "is_ref", "layout")
 
     def __init__(
         self, shape, dtype, *, sharding=None, weak_type: bool = False, manual_axis_type=None, is_ref: bool = False
@@ -54,12 +54,13 @@ class ShapeDtypeStruct:
             raise TypeError(f"ShapeDtypeStruct: shape must be a tuple of sizes, as ({shape!r},), got {shape!r}.")
         self.shape = tuple(shape)
         self.dtype = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
-        self.sharding, self.layout = _placed(sharding, self.shape)
+        self._sharding, self.layout = _placed(sharding, self.shape)
         self.weak_type = bool(weak_type)
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
     size = property(lambda self: prod(self.shape))
     ndim = property(lambda self: len(self.shape))
+    sharding = property(lambda self: _on_mesh_in_force(self._sharding))
     format = property(lambda self: Format(self.layout, self.sharding))
     vma = property(lambda self: marks_of(self.manual_axis_type))
 
@@ -76,8 +77,13 @@ class ShapeDtypeStruct:
 
     def update(self, **changes) -> ShapeDtypeStruct:
         """A copy with some fields changed."""
-        fields = {k: getattr(self, k) for k in self.__slots__[:-1]}
+        fields = {k.removeprefix("_"): getattr(self, k) for k in self.__slots__[:-1]}
         if self.layout is not None:
+            if isinstance(changes.get("sharding"), (Sharding, PartitionSpec)):
+                raise ValueError(
+                    f"updating ShapeDtypeStruct with a sharding alone, {changes['sharding']}, where it has the layout "
+                    f"{self.layout}, is ambiguous. Pass sharding=Format(layout, sharding)."
+                )
             fields["sharding"] = self.format
         unknown = changes.keys() - fields.keys()
         if unknown:
@@ -95,7 +101,7 @@ class ShapeDtypeStruct:
             [
                 f", {k}={v}"
                 for k, v, given in (
-                    ("sharding", self.sharding, self.sharding is not None),
+                    ("sharding", self._sharding, self._sharding is not None),
                     ("format", self.layout, self.layout is not None),
                     ("weak_type", True, self.weak_type),
                     ("manual_axis_type", self.manual_axis_type, bool(self.vma)),
@@ -107,7 +113,7 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype_name(self.dtype)}{rest})"
 
     def _key(self) -> tuple:
-        return self.shape, self.dtype, self.sharding, self.layout, self.weak_type, self.is_ref, self.vma
+        return self.shape, self.dtype, self._sharding, self.layout, self.weak_type, self.is_ref, self.vma
 
     def __eq__(self, other) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -116,7 +122,20 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
 
-def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
+def _on_mesh_in_force(given: Sharding | PartitionSpec | None) -> Sharding | None:
+    """A sharding, or a spec on the mesh that is in force now."""
+    if not isinstance(given, PartitionSpec):
+        return given
+    mesh = _options.gradix_mesh
+    if mesh is None or not mesh.axis_names:
+        raise TypeError(
+            "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. "
+            f"Please use `gradix.set_mesh` to set the mesh context, or pass NamedSharding(mesh, {given})."
+        )
+    return NamedSharding(mesh, given)
+
+
+def _placed(given, shape: tuple) -> tuple[Sharding | PartitionSpec | None, Layout | None]:
     """The sharding and the layout in the argument `sharding` of a ShapeDtypeStruct."""
     if given is None:
         return None, None
@@ -133,13 +152,7 @@ def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
                 f"PartitionSpec {given} is only valid for values of rank at least {len(given)}, but was applied to a "
                 f"value of rank {len(shape)}: a ShapeDtypeStruct of shape {shape}."
             )
-        mesh = _options.gradix_mesh
-        if mesh is None or not mesh.axis_names:
-            raise TypeError(
-                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. "
-                f"Please use `gradix.set_mesh` to set the mesh context, or pass NamedSharding(mesh, {given})."
-            )
-        given = NamedSharding(mesh, given)
+        return given, layout
     if given is not None and not isinstance(given, Sharding):
         raise ValueError(
             "sharding should be an instance of `gradix.sharding.Sharding`, `gradix.sharding.PartitionSpec` "

@@ -288,8 +288,20 @@ def located(plain: ShapedArray, place=None, vma: frozenset = frozenset(), divisi
 
 
 def _typed(plain: ShapedArray, sharding, manual: ManualAxisType | None) -> ShapedArray:
-    """The type with the explicit part of a sharding, and with the manual axes that are named."""
-    return located(plain, None, marks_of(manual), seen.explicit_part(sharding, plain.ndim))
+    """The type with the explicit part of a sharding, and with the manual axes that are named.
+
+    Raises:
+        ValueError: an axis cannot be divided evenly.
+    """
+    division = seen.explicit_part(sharding, plain.ndim)
+    for n, f in zip(plain.shape, division.factors(plain.ndim) if division is not None else ()):
+        if type(n) is int and n % f:
+            raise ValueError(
+                f"Sharding spec {division.spec} implies that array axis is partitioned {f} times, but {f} does not "
+                f"evenly divide the dimension size {n} of {plain.str_short()} on {division.mesh}. Pad the axis to a "
+                f"multiple of {f}, or divide another."
+            )
+    return located(plain, None, marks_of(manual), division)
 
 
 def marks_of(manual: ManualAxisType | frozenset | None) -> frozenset:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gradix._base import config as _config
 from gradix._base.errors import ShardingTypeError as ShardingTypeError
 from gradix._core.aval import Reduced, located, seen
-from gradix._core.mesh import AxisType, BaseMesh
+from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.sharding import PartitionSpec, Sharding
 
@@ -136,6 +136,21 @@ def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
 
 
 seen.explicit_part = explicit_part
+
+
+def sharding_of_type(x) -> Sharding | None:
+    """The sharding that the description of an array names, on devices; None without one.
+
+    An `AbstractMesh` stands for the mesh in force, if that is like it.
+    """
+    given, mesh = getattr(x, "sharding", None), _options.gradix_mesh
+    if not isinstance(given, Sharding):
+        return None
+    if not isinstance(getattr(given, "mesh", None), AbstractMesh):
+        return given
+    if not isinstance(mesh, Mesh) or mesh.shape_tuple != given.mesh.shape_tuple:  # type: ignore[attr-defined]
+        return None
+    return NamedSharding(mesh, given.spec)  # type: ignore[attr-defined]
 
 
 def explicit_entries(sharding, ndim: int) -> Entries:
@@ -290,7 +305,7 @@ def reshaped(aval, sizes, mesh: BaseMesh) -> Entries:
             out[new[0]] = row[held[0]]
         elif len(wide_old) == 1 and _split(row[held[0]], [sizes[i] for i in wide_new], wide_new, mesh, out):
             continue
-        elif len(wide_new) == 1 and (joined := _joined([(row[i], shape[i]) for i in wide_old])) is not None:
+        elif len(wide_new) == 1 and (joined := _joined([(row[i], shape[i]) for i in wide_old], mesh)) is not None:
             out[wide_new[0]] = joined
         else:
             raise ShardingTypeError(
@@ -346,8 +361,14 @@ def _split(entry, sizes, places, mesh: BaseMesh, out: list) -> bool:
     return False
 
 
-def _joined(parts):
-    """The entry of the axis into which several are joined, if all or only the first are divided."""
-    if all(e is not None for e, _ in parts):
-        return _entry([n for e, _ in parts for n in axes_of(e)])
-    return parts[0][0] if all(e is None for e, _ in parts[1:]) else None
+def _joined(parts, mesh: BaseMesh):
+    """The entry of the axis into which several are joined, if all or only the first are divided.
+
+    Of several that are divided before one that is whole, all but the last have one element on each device.
+    """
+    first = next((i for i, (e, _) in enumerate(parts) if e is None), len(parts))
+    if any(e is not None for e, _ in parts[first:]):
+        return None
+    if first < len(parts) and any(size_of(mesh, e) != n for e, n in parts[: max(first - 1, 0)]):
+        return None
+    return _entry([n for e, _ in parts[:first] for n in axes_of(e)])

@@ -11,6 +11,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
+from gradix._core.divisions import sharding_of_type
 from gradix._core.dtypes import COMPLEX, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.primitive import Primitive
@@ -216,6 +217,8 @@ def full_like(
         stays = place is not None and place.is_committed
         if stays and (shape == x.shape or place.device is not None):
             sharding = x.sharding
+    elif sharding is None and state.stage is None and not isinstance(x, Array) and shape == tuple(x.shape):
+        sharding = sharding_of_type(x)
     weak = dtype is None and dtypes.is_weakly_typed(x)
     want = dtypes.requested_dtype(x.dtype if dtype is None else dtype, "full_like")
     if dtypes.is_extended(want):

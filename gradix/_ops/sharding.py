@@ -63,9 +63,11 @@ class Constraint(Primitive):
     def lower(self, em, out, x, *, sharding):
         if em.meshes.devices is None or not isinstance(sharding, NamedSharding):
             return x
-        inside = em.manual.axes if em.manual is not None else frozenset()
-        spec = without_axes(sharding.spec, inside)
-        return em.constrained(x, sharding.mesh, spec)
+        return em.constrained(x, sharding.mesh, without_axes(sharding.spec, _manual_axes(em)))
+
+
+def _manual_axes(em) -> frozenset:
+    return em.manual.axes if em.manual is not None else frozenset()
 
 
 def with_leading(sharding: NamedSharding, partition) -> NamedSharding:
@@ -88,7 +90,18 @@ def without_axes(spec: PartitionSpec, names) -> PartitionSpec:
 
 
 class Reshard(Constraint):
-    """A constraint that also sets the division in the operand's type."""
+    """A constraint that also sets the division in the operand's type.
+
+    The compiler decides about mesh axes that are `Auto`, unless the spec names one.
+    """
+
+    @staticmethod
+    def open_axes(sharding) -> frozenset:
+        auto = frozenset(getattr(sharding.mesh, "auto_axes", ()))
+        return auto if auto.isdisjoint(names_in(sharding.spec)) else frozenset()
+
+    def asked_of(self, params):
+        return () if self.open_axes(params["sharding"]) else super().asked_of(params)
 
     def abstract(self, x, *, sharding):
         return located(x.plain, vma=x.vma, division=explicit_part(sharding, x.ndim))
@@ -100,7 +113,9 @@ class Reshard(Constraint):
         new = sums(out).unreduced - sums(x.aval).unreduced
         if new and em.meshes.devices is not None and not em.is_zero(x):
             x = em.as_summands(x, sharding.mesh, [a for a in sharding.mesh.axis_names if a in new])
-        return super().lower(em, out, x, sharding=sharding)
+        if em.meshes.devices is None or not self.open_axes(sharding) - _manual_axes(em):
+            return super().lower(em, out, x, sharding=sharding)
+        return em.constrained(x, sharding.mesh, without_axes(sharding.spec, _manual_axes(em)), is_open=True)
 
     def transpose(self, ct, x, *, sharding):
         # The caller reshards a cotangent to the division of its operand.
@@ -244,7 +259,7 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
 
     Raises:
         TypeError: it is neither a NamedSharding nor a PartitionSpec.
-        ValueError: there is no mesh.
+        ValueError: there is no mesh, or the spec names a mesh axis that is not `Explicit`.
     """
     mesh = _options.gradix_mesh
     if isinstance(out_sharding, NamedSharding):
@@ -255,6 +270,7 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
                 f"Context mesh {mesh.abstract_mesh} should match the mesh of sharding {given} passed to "
                 f"{name}. Pass a PartitionSpec, which is on the mesh in force."
             )
+        check_explicit(name, out_sharding)
         return out_sharding
     if not isinstance(out_sharding, PartitionSpec):
         raise TypeError(
@@ -268,7 +284,31 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
             f"Please set a mesh via `gradix.set_mesh` if a PartitionSpec is passed to {name}: got "
             f"out_sharding={out_sharding}. Or pass NamedSharding(mesh, spec)."
         )
-    return NamedSharding(mesh, out_sharding)
+    sharding = NamedSharding(mesh, out_sharding)
+    check_explicit(name, sharding)
+    return sharding
+
+
+def check_explicit(name: str, sharding: NamedSharding) -> None:
+    """Raise for a spec that names mesh axes over which the compiler divides, and types do not.
+
+    Raises:
+        ValueError: it names an axis of type Auto or Manual, or is UNCONSTRAINED.
+    """
+    spec, kinds = sharding.spec, dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types))
+    other = next((n for n in names_in(spec) if kinds[n] is not AxisType.Explicit), None)
+    if other is not None:
+        raise ValueError(
+            f"PartitionSpec passed to {name} cannot contain axis names that are of type Auto or Manual. Got "
+            f"PartitionSpec: {spec} with axis name: {other} of type: {kinds[other]}. Types say nothing of such axes: "
+            "constrain the value with gradix.lax.with_sharding_constraint, put it there with gradix.device_put, or "
+            "make the mesh with axis_types=(AxisType.Explicit, ...)."
+        )
+    if UNCONSTRAINED in tuple(spec):
+        raise ValueError(
+            f"PartitionSpec passed to {name} cannot be UNCONSTRAINED: got {spec}. The compiler decides about mesh axes "
+            "of type Auto anyhow; write None."
+        )
 
 
 def _kinds(mesh) -> tuple:

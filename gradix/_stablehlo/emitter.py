@@ -169,7 +169,7 @@ class Emitter(Writer):
                     p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins, eqn.params)
                 )
             if divides:
-                found = self._divided(found, outvars)
+                found = self._divided(found, outvars, eqn)
             if type(found) is Value:
                 env[outvars[0]] = found
             else:
@@ -208,12 +208,19 @@ class Emitter(Writer):
                     return found
         return NotImplemented
 
-    def _divided(self, found, outvars):
-        """The results, with sharding constraints for the divisions in their types."""
+    def _divided(self, found, outvars, eqn):
+        """The results, with sharding constraints for the divisions in their types.
+
+        So are results that are whole on each device, of operands that are divided.
+        """
         values = [found] if type(found) is Value else found
+        traits, whole = eqn.primitive.mesh, None
+        if not (traits.divides or traits.types_inside):
+            whole = next((d for v in eqn.invars if (d := v.aval.division) is not None), None)
+            whole = None if whole is None else whole.update(spec=PartitionSpec())
         out = []
         for value, var in zip(values, outvars):
-            division = var.aval.division
+            division = var.aval.division or whole
             if division is not None:
                 mesh = division.mesh
                 is_open = not mesh.are_all_axes_explicit
@@ -518,7 +525,8 @@ class Emitter(Writer):
         Args:
             out: the result's type, if it is not that of `x`.
         """
-        text = self.meshes.text(mesh, spec, x.aval.ndim, is_open)
+        manual = self.manual.axes if self.manual is not None else frozenset()
+        text = self.meshes.text(mesh, spec, x.aval.ndim, is_open, manual)
         out, attrs = x.aval if out is None else out, f"sharding = #sdy.sharding{text}"
         found = self.op("sdy.sharding_constraint", out, x, attrs=attrs)
         found.definition = "constraint", x, ()

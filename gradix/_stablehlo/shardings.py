@@ -30,6 +30,11 @@ class Meshes:
 
     def positions(self, mesh: BaseMesh) -> np.ndarray:
         """The partitions of a mesh's devices, in its shape."""
+        if self.place and mesh.size != len(self.place):
+            raise ValueError(
+                f"a program that runs on {len(self.place)} devices holds a sharding on {mesh}, which has {mesh.size}. "
+                "All meshes of a program need the same devices."
+            )
         if not isinstance(mesh, Mesh) or not self.place:
             return np.arange(mesh.size).reshape(mesh.axis_sizes)
         try:
@@ -65,10 +70,11 @@ class Meshes:
         self.groups += 1
         return self.groups - 1
 
-    def text(self, mesh: BaseMesh, spec: PartitionSpec, ndim: int, is_open: bool = False) -> str:
+    def text(self, mesh: BaseMesh, spec: PartitionSpec, ndim: int, is_open: bool = False, manual=frozenset()) -> str:
         """A sharding such as `<@mesh, [{"x"}, {}]>`.
 
-        With `is_open` the compiler may divide all axes further.
+        With `is_open` the compiler may divide all axes further, over mesh axes that are neither
+        explicit nor `manual` around it.
         """
         dims = []
         for p in [*spec, *[None] * (ndim - len(spec))]:
@@ -76,8 +82,12 @@ class Meshes:
             if p is UNCONSTRAINED or is_open:
                 names.append("?")
             dims.append("{" + ", ".join(names) + "}")
-        unreduced = ", ".join([string(str(a)) for a in mesh.axis_names if a in spec.unreduced])
-        return f"<@{self.symbol(mesh)}, [{', '.join(dims)}]{f', unreduced={{{unreduced}}}' if unreduced else ''}>"
+        named = {*manual, *spec.unreduced, *[a for p in spec for a in axes_of(p)]}
+        kept = [a for a in mesh.explicit_axes if a not in named] if is_open else []
+        more = ""
+        for kind, axes in (("replicated", kept), ("unreduced", [a for a in mesh.axis_names if a in spec.unreduced])):
+            more += f", {kind}={{{', '.join([string(str(a)) for a in axes])}}}" if axes else ""
+        return f"<@{self.symbol(mesh)}, [{', '.join(dims)}]{more}>"
 
     def attribute(self, sharding: Sharding, ndim: int) -> Raw:
         """The sharding of an argument or result of the program."""

@@ -234,6 +234,9 @@ def _is_global(x) -> bool:
 
 
 def _local_part(x: Any, mesh: Mesh, spec: PartitionSpec):
+    own_sharding = NamedSharding(mesh.local_mesh, spec)
+    if type(x) is ArrayImpl and x.aval.place is not None and x.aval.place.sharding == own_sharding:
+        return x  # all of it is of this process
     x = placed(x, NamedSharding(mesh, spec))
     local = NamedSharding(mesh.local_mesh, spec)
     pieces = x.addressable_shards

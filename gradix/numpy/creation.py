@@ -14,6 +14,7 @@ from gradix._base.tracebacks import boundary
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, copied, is_shared
 from gradix._core.dimensions.expression import as_dim
+from gradix._core.divisions import explicit_part, sharding_of_type
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix._core.trace import is_staging
@@ -335,7 +336,8 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
         fill = _value_of(name, value, dtype)
         x = lax.full(a.shape if shape is None else shape, convert(fill, dtype, weak))
     if device is None and out_sharding is None and shape is None:
-        out_sharding = _sharding_of(a)
+        found = _sharding_of(a)
+        device, out_sharding = (None, found) if is_staging() else (found, None)
     return _placed(x, device, out_sharding)
 
 
@@ -349,7 +351,10 @@ def _sharding_of(a):
     aval = getattr(a, "aval", None)
     if type(a) is ArrayImpl and aval.place is not None and not is_staging():
         return a.sharding if aval.place.is_committed else None
-    return getattr(aval, "division", None)
+    if aval is not None:
+        return getattr(aval, "division", None)
+    given = sharding_of_type(a)
+    return explicit_part(given, len(a.shape)) if is_staging() else given
 
 
 # -- functions of the index ------------------------------------------------------------------------

@@ -33,6 +33,15 @@ _options = _config.state
 _budget = lazy_module("gradix._api.costs.budget")
 
 
+class WholeOnMesh:
+    """Stands for the empty spec where a mesh is in force, and for no sharding where none is."""
+
+    __slots__ = ()
+
+
+WHOLE_ON_MESH = WholeOnMesh()
+
+
 class Shardings:
     """The shardings of arguments and results that the options of `jit` request."""
 
@@ -132,6 +141,9 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
                     f"annotation {given.layout}: {e}"
                 ) from None
         given = given.sharding
+    if isinstance(given, WholeOnMesh):
+        mesh = _options.gradix_mesh
+        given = PartitionSpec() if mesh is not None and mesh.axis_names else None
     if given is None:
         return None
     _check_kind("in_shardings" if what == "arguments" else "out_shardings", given)
@@ -156,7 +168,7 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
 
 def _check_leaf(which: str, given) -> None:
     """Raise for a value that is neither sharding nor device, and for a sharding that leaves an axis open."""
-    if isinstance(given, (Format, Layout, AutoLayout)) or given is None:
+    if isinstance(given, (Format, Layout, AutoLayout, WholeOnMesh)) or given is None:
         return
     if not isinstance(given, (Sharding, PartitionSpec)) and not hasattr(given, "device_kind"):
         raise TypeError(
@@ -392,11 +404,17 @@ def shardings_of(ins, outs, device, backend=None) -> Shardings | None:
     """The shardings that the options of `jit` request; None where there are none.
 
     Raises:
-        ValueError: both a device and shardings are given, or a sharding leaves the division of an axis open.
+        ValueError: both a device and shardings are given, or a device and a backend, or a sharding leaves
+            the division of an axis open.
         TypeError: a leaf of the shardings is something else.
     """
     if ins is None and outs is None and device is None and backend is None:
         return None
+    if device is not None and backend is not None:
+        raise ValueError(
+            f"jit can't specify both a device and a backend: got device={device} and backend={backend!r}. A device is "
+            "of one backend, so name the device alone."
+        )
     if (device is not None or backend is not None) and (ins is not None or outs is not None):
         raise ValueError(
             "If backend or device is specified on jit, then in_shardings should not be specified, nor "

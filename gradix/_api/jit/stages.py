@@ -399,6 +399,13 @@ class Compiled(_Stage):
         return self._program.executable.loaded
 
     @property
+    def out_info(self):
+        """A `ShapeDtypeStruct` for each result, with its sharding where devices were chosen."""
+        if self._program.home is None:
+            return super().out_info
+        return self.out_tree.unflatten([struct_of(a, s) for a, s in zip(self._result_avals(), self._shardings()[1])])
+
+    @property
     def input_shardings(self):
         """The shardings in which the program takes its arguments, as `(args, kwargs)`."""
         return self.in_tree.unflatten(self._shardings()[0])

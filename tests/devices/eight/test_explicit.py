@@ -178,9 +178,9 @@ def test_types_and_values():
         if tuple(gradix.typeof(r).sharding.spec) != spec or tuple(r.sharding.spec) != spec:
             wrong.append((k, gradix.typeof(r), r.sharding.spec, spec))
     assert not wrong
-    plain = gradix.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
+    plain = gradix.make_mesh((1, 1), ("x", "y"))
     same = [k for k in TYPED if k not in ("shard_map", "auto over y", "auto")]
-    with gradix.set_mesh(plain):  # the compiler divides, or nobody
+    with gradix.set_mesh(plain):  # nothing is divided
         given = {k: [jnp.asarray(whole[n]) for n in names_of(TYPED[k][0])] for k in same}
         want = gradix.jit(lambda given: {k: TYPED[k][0](jnp, lax, gradix, *xs) for k, xs in given.items()})(given)
     for k in same:

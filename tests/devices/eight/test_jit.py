@@ -136,7 +136,7 @@ def test_shard_alike_and_abstract_meshes():
     f = gradix.jit(lambda x, y: shard_alike(x, y * 2)[1])
     np.testing.assert_array_equal(f(sharded(X, m, "x"), X), 2 * X)
     with gradix.set_mesh(m):
-        out = gradix.jit(lambda x: gradix.sharding.reshard(x, P("x")))(X)
+        out = gradix.jit(lambda x: gradix.lax.with_sharding_constraint(x, P("x")))(X)
     np.testing.assert_array_equal(out, X)
 
 

@@ -421,7 +421,7 @@ def test_layouts_and_formats():
         ),
         (lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding=Format(Layout.AUTO, one)), TypeError, "AUTO"),
         (
-            lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding=P("x")),
+            lambda: gradix.ShapeDtypeStruct((2, 3), np.float32, sharding=P("x")).sharding,
             TypeError,
             "context mesh cannot be empty",
         ),

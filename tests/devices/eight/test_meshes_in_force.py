@@ -1,0 +1,173 @@
+"""The mesh in force: what pjit, reshard, out_sharding, descriptions of arrays and set_mesh make of it."""
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix.experimental import io_callback, multihost_utils
+from gradix.experimental.layout import Format, Layout
+from gradix.experimental.pjit import pjit
+from gradix.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec as P, reshard
+
+AUTO, EXPLICIT, MANUAL = AxisType.Auto, AxisType.Explicit, AxisType.Manual
+X = np.arange(16.0, dtype="float32").reshape(4, 4)
+
+
+def mesh(*types):
+    return gradix.make_mesh((2, 2), ("x", "y"), types)
+
+
+def test_pjit_runs_on_the_mesh_of_a_with_block():
+    same, whole, named = pjit(lambda x: x), pjit(lambda x: x * 2, out_shardings=None), pjit(lambda x: x, P("x"), None)
+    assert len(same(jnp.asarray(X)).sharding.device_set) == 1
+    with mesh(AUTO, AUTO) as m:
+        for f in (same, whole, named, pjit(jnp.sin)):
+            assert f(X).sharding == NamedSharding(m, P()), f
+        assert named.lower(X).compile().output_shardings == NamedSharding(m, P())
+        assert len(gradix.jit(lambda x: x)(jnp.asarray(X)).sharding.device_set) == 1
+        with pytest.raises(ValueError, match="incompatible devices"):
+            whole(gradix.device_put(X, gradix.devices()[5]))
+    np.testing.assert_array_equal(whole(X), 2 * X)
+    with pytest.raises(RuntimeError, match="non-empty mesh in context"):
+        named(X)
+
+
+@pytest.mark.parametrize("types", [(AUTO, AUTO), (EXPLICIT, AUTO)])
+def test_the_compiler_divides_over_auto_axes_after_reshard(types):
+    with gradix.set_mesh(mesh(*types)) as m:
+        x = gradix.device_put(X, P("x", "y"))
+        left = P("x", "y") if types[0] is AUTO else P(None, "y")
+        for f in (lambda x: reshard(x, P()), gradix.jit(lambda x: reshard(x * 2, P())), lambda x: reshard(x, P(None))):
+            assert f(x).sharding == NamedSharding(m, left)
+
+
+def test_types_divide_over_explicit_axes_alone():
+    with gradix.set_mesh(mesh(EXPLICIT, AUTO)):
+        for call in (
+            lambda: reshard(X, P("y")),
+            lambda: gradix.jit(lambda x: reshard(x, P("x", "y")))(X),
+            lambda: jnp.einsum("ij,jk->ik", X, X, out_sharding=P("y")),
+            lambda: jnp.zeros((4, 4), out_sharding=P("y")),
+            lambda: jnp.reshape(X, (16,), out_sharding=P("y")),
+        ):
+            with pytest.raises(
+                ValueError, match="axis names that are of type Auto or Manual.*with_sharding_constraint"
+            ):
+                call()
+        with pytest.raises(ValueError, match="cannot be UNCONSTRAINED.*write None"):
+            reshard(X, P(P.UNCONSTRAINED))
+
+
+def test_explicit_axes_stay_whole_where_types_say_so():
+    with gradix.set_mesh(mesh(EXPLICIT, AUTO)):
+        x = gradix.device_put(X, P("x"))
+        text = gradix.jit(lambda x: reshard(x, P(None, None))).lower(x).as_text()
+        assert 'sharding_constraint %arg0 <@mesh, [{?}, {?}], replicated={"x"}>' in text
+    with gradix.set_mesh(mesh(EXPLICIT, EXPLICIT)):
+        x = gradix.device_put(X, P("x"))
+        text = gradix.jit(lambda x: x.max()).lower(x).as_text()
+        assert "<@mesh, []> : tensor<f32>" in text  # the maximum is on each device
+
+
+@pytest.mark.parametrize("types", [(AUTO, AUTO), (EXPLICIT, EXPLICIT)])
+def test_what_is_like_a_description_lies_where_that_says(types):
+    m = mesh(*types)
+    s = NamedSharding(m, P("x"))
+    struct = gradix.ShapeDtypeStruct((4, 4), "float32", sharding=s)
+    for f in (
+        jnp.zeros_like,
+        jnp.ones_like,
+        jnp.empty_like,
+        lambda a: jnp.full_like(a, 2),
+        lambda a: lax.full_like(a, 2),
+    ):
+        assert f(struct).sharding == s
+    assert len(jnp.zeros_like(struct, shape=(3,)).sharding.device_set) == 1
+    with gradix.set_mesh(m):
+        abstract = gradix.ShapeDtypeStruct((4, 4), "float32", sharding=NamedSharding(m.abstract_mesh, P("x")))
+        assert jnp.zeros_like(abstract).sharding.is_equivalent_to(s, 2)
+
+
+def test_descriptions_take_specs_on_the_mesh_of_their_use():
+    struct = gradix.ShapeDtypeStruct((4, 4), "float32", sharding=P("x"))
+    for m in (mesh(AUTO, AUTO), mesh(EXPLICIT, EXPLICIT)):
+        with gradix.set_mesh(m):
+            assert struct.sharding == NamedSharding(m, P("x"))
+    with pytest.raises(TypeError, match="context mesh cannot be empty"):
+        struct.sharding
+    one = NamedSharding(mesh(AUTO, AUTO), P())
+    with pytest.raises(ValueError, match="updating ShapeDtypeStruct.*Format"):
+        gradix.ShapeDtypeStruct((4, 4), "float32", sharding=Format(Layout((0, 1)), one)).update(sharding=one)
+    with pytest.raises(ValueError, match="does not evenly divide the dimension size 5"):
+        gradix.core.ShapedArray(
+            (5, 2), jnp.int32, sharding=NamedSharding(AbstractMesh((2,), ("x",), (EXPLICIT,)), P("x"))
+        )
+
+
+def test_compiled_programs_say_where_results_lie():
+    s = NamedSharding(mesh(AUTO, AUTO), P("x"))
+    assert gradix.jit(lambda x: x * 2).lower(gradix.device_put(X, s)).compile().out_info.sharding == s
+
+
+def test_constraints_on_abstract_meshes_fit_the_devices():
+    m = mesh(AUTO, AUTO)
+    x = gradix.device_put(X, NamedSharding(m, P("x")))
+    other = NamedSharding(AbstractMesh((2,), ("x",), (AUTO,)), P("x"))
+    with pytest.raises(ValueError, match="Mesh shape of the input .* does not match the mesh shape of the target"):
+        lax.with_sharding_constraint(x, other)
+    with pytest.raises(ValueError, match="runs on 4 devices holds a sharding on .* which has 2"):
+        gradix.jit(lambda x: lax.with_sharding_constraint(x, other))(x)
+
+
+def test_meshes_and_devices_that_are_refused():
+    for call, error, text in (
+        (lambda: gradix.make_mesh(((4,), 2), ("x", "y")), ValueError, "should be a sequence of ints"),
+        (lambda: gradix.set_mesh(Mesh(gradix.devices(), "x", (MANUAL,))), ValueError, "contains manual axes"),
+        (
+            lambda: gradix.jit(jnp.sin, device=gradix.devices()[0], backend="cpu"),
+            ValueError,
+            "both a device and a backend",
+        ),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    assert gradix.make_mesh((np.int32(1), np.int64(1)), ("x", "y")).axis_sizes == (1, 1)
+
+
+def test_the_same_devices_in_another_order_are_no_transfer():
+    devices = np.array(gradix.devices()[:4])
+    x = gradix.device_put(X, NamedSharding(Mesh(devices, "x"), P("x")))
+    reordered = NamedSharding(Mesh(devices[::-1], "x"), P())
+    with gradix.transfer_guard("disallow_explicit"):
+        out = gradix.device_put(x, reordered)
+    np.testing.assert_array_equal(out, X)
+    assert out.sharding == reordered
+
+
+def test_small_things_over_several_devices():
+    m = mesh(AUTO, AUTO)
+    x = gradix.device_put(X, NamedSharding(m, P("x")))
+    assert multihost_utils.global_array_to_host_local_array(x, m, P("x")) is x
+    seen = []
+
+    def inside(x):
+        io_callback(lambda v: seen.append(v.shape), (), x, ordered=True)  # returns None for no results
+        return x
+
+    gradix.jit(gradix.shard_map(inside, mesh=m, in_specs=P("x", "y"), out_specs=P("x", "y")))(X)
+    gradix.effects_barrier()
+    assert seen == [(2, 2)] * 4
+
+
+def test_axes_join_before_one_that_is_whole():
+    cube = gradix.make_mesh((2, 2, 2), ("x", "y", "z"))
+    with gradix.set_mesh(cube):
+        x = gradix.device_put(np.arange(16.0, dtype="float32").reshape(2, 2, 2, 2), P("x", "y", "z", None))
+        out = gradix.jit(lambda x: x.reshape(16))(x)
+        assert out.sharding == NamedSharding(cube, P(("x", "y", "z")))
+        np.testing.assert_array_equal(out, np.arange(16.0))
+        y = gradix.device_put(np.zeros((4, 2, 2), "float32"), P("x", "y", None))  # two elements on each device
+        with pytest.raises(gradix.errors.ShardingTypeError, match="reshape is not supported"):
+            y.reshape(16)
