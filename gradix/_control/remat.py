@@ -6,15 +6,16 @@ import operator
 
 from gradix._base.name_stack import EMPTY
 from gradix._control.call import Call
-from gradix._control.remat_policies import Resuming, Saving, evaluate, without_dead_inside
+from gradix._control.remat_policies import Resuming, Saving, evaluate, saving_program, without_dead_inside
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._core.key_flow import accounted
 from gradix._core.primitive import Inlining
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate
-from gradix._transforms.dce import without_dead
-from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp
+from gradix._transforms.dce import dce_jaxpr, without_dead
+from gradix._transforms.jvp import LinearizeTrace, jvp
+from gradix._transforms.linearize import linearize_jaxpr
 from gradix._transforms.staging import eval_closed, stage
 
 
@@ -38,9 +39,13 @@ class Remat(Call):
             )
         nonzero = tuple([t is not None for t in tangents])
         # recomputing uses the same random keys again on purpose
-        run = accounted if params["differentiated"] else operator.call
-        outs, saved = run(_run_saving, jaxpr, policy, primals)
-        program, out_nonzero = tangent_program(jaxpr, nonzero, policy, [s.aval for s in saved])
+        run, n = accounted if params["differentiated"] else operator.call, len(jaxpr.out_avals)
+        if policy is None:
+            forward, (program, out_nonzero) = jaxpr, tangent_program(jaxpr, nonzero)
+        else:
+            forward, program, out_nonzero = _split(jaxpr, nonzero, policy)
+        outs = run(eval_closed, forward, *primals)
+        outs, saved = outs[:n], outs[n:]
         if not any(out_nonzero):
             return outs, [None] * len(outs)
         params = {**params, "jaxpr": program, "policy": policy, "differentiated": True}
@@ -63,44 +68,67 @@ class Remat(Call):
 remat_p = Remat("remat2")
 
 
-def _run_saving(closed: ClosedJaxpr, policy, args):
-    """The results of a program, and the inner values that the policy keeps."""
-    if policy is None:
-        return eval_closed(closed, *args), []
-    saved: list = []
-    return evaluate(closed, policy, args, Saving(saved)), saved
+def tangent_program(closed: ClosedJaxpr, nonzero: tuple) -> tuple[ClosedJaxpr, tuple]:
+    """The program that computes tangents from primals and the `nonzero` tangents.
 
-
-def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) -> tuple[ClosedJaxpr, tuple]:
-    """The program that computes tangents from primals, kept values and the `nonzero` tangents.
-
-    It recomputes what was not kept. The second result says which results have a tangent.
+    It computes again what it needs of the primal program. The second result says which results have
+    a tangent.
     """
-    key = ("tangent_program", nonzero, policy)
+    key = ("tangent_program", nonzero)
     found = closed.memo.get(key)
     if found is not None:
         return found
-    n, n_saved, out_nonzero = len(nonzero), len(saved_avals), []
+    n, out_nonzero = len(nonzero), []
 
     def function(*args):
-        primals, kept, given = args[:n], iter(args[n : n + n_saved]), iter(args[n + n_saved :])
+        primals, given = args[:n], iter(args[n:])
         tangents = [next(given) if nz else None for nz in nonzero]
         # this trace splits inner loops into a part that can be transposed and the rest
-        trace = LinearizeTrace()
-
-        keeper = Resuming(kept, lambda o, saved: _with_primal(trace, o, saved))
-        ys, ts = jvp(lambda *xs: evaluate(closed, policy, xs, keeper), primals, tangents, trace)
+        ys, ts = jvp(lambda *xs: evaluate(closed, None, xs, Saving([])), primals, tangents, LinearizeTrace())
         out_nonzero[:] = [t is not None for t in ts]
         return [instantiate(t, y.aval) for y, t in zip(ys, ts) if t is not None]
 
     avals = closed.in_avals
-    jaxpr, consts = stage(
-        function, [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)], closed.jaxpr.debug_info
-    )
-    if policy is not None:
-        jaxpr = without_dead_inside(jaxpr)
-    program = without_dead(ClosedJaxpr(_marked(jaxpr, n + n_saved), consts))
+    given = [*avals, *(a for a, nz in zip(avals, nonzero) if nz)]
+    jaxpr, consts = stage(function, given, closed.jaxpr.debug_info)
+    program = without_dead(ClosedJaxpr(_marked(jaxpr, n), consts))
     found = closed.memo[key] = program, tuple(out_nonzero)
+    return found
+
+
+def _split(closed: ClosedJaxpr, nonzero: tuple, policy) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple]:
+    """The primal program, which also returns what it keeps, and the program that computes tangents.
+
+    The policy is asked about all that reverse mode computes before it knows tangents, such as the
+    cosine in the derivative of a sine. Of what it keeps only that is returned which the second
+    program reads, after the primals. The third result says which results have a tangent.
+    """
+    key = ("split", nonzero, policy)
+    found = closed.memo.get(key)
+    if found is not None:
+        return found
+    split, n = linearize_jaxpr(closed, nonzero), len(nonzero)
+    saving, kinds = saving_program(split.known, policy)
+    n_known = len(split.known.out_avals)
+
+    def tangents(*args):
+        primals, kept, given = args[:n], iter(args[n : n + len(kinds)]), args[n + len(kinds) :]
+        outs = evaluate(split.known, policy, primals, Resuming(kept))
+        return eval_closed(split.linear, *split.residuals(primals, outs), *given)
+
+    avals = closed.in_avals
+    given = [*avals, *kinds, *(a for a, nz in zip(avals, nonzero) if nz)]
+    jaxpr, consts = stage(tangents, given, closed.jaxpr.debug_info)
+    jaxpr = without_dead(ClosedJaxpr(_marked(without_dead_inside(jaxpr), n + len(kinds)), consts)).jaxpr
+    read = {v for e in jaxpr.eqns for v in e.invars if type(v) is not Literal}
+    read.update([v for v in jaxpr.outvars if type(v) is not Literal])
+    kept = [i for i in range(len(kinds)) if jaxpr.invars[n + i] in read]
+    invars = [*jaxpr.invars[:n], *[jaxpr.invars[n + i] for i in kept], *jaxpr.invars[n + len(kinds) :]]
+    back = ClosedJaxpr(jaxpr.replace(invars=invars), consts)
+    wanted = saving.jaxpr.outvars
+    outvars = [*wanted[: split.n_out], *[wanted[n_known + i] for i in kept]]
+    forward = dce_jaxpr(saving.jaxpr.replace(outvars=outvars), keep_inputs=True)[0]
+    found = closed.memo[key] = ClosedJaxpr(forward, saving.consts), back, split.out_nonzero
     return found
 
 
@@ -117,9 +145,3 @@ def _marked(jaxpr: Jaxpr, n_primal: int) -> Jaxpr:
             eqn = eqn.replace(source=eqn.source.within(_AGAIN))
         eqns.append(eqn)
     return jaxpr.replace(eqns=eqns)
-
-
-def _with_primal(trace, value, primal):
-    """`value` with the kept primal; the equations that recompute the primal are then dead."""
-    _, tangent = trace.split(value)
-    return primal if tangent is None else JVPTracer(trace, primal, tangent)

@@ -8,7 +8,6 @@ loops leave them as further results, and come back as further operands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from gradix._base.name_stack import current_names
 from gradix._control.call import jit_p
@@ -17,34 +16,8 @@ from gradix._control.scan import scan_p
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, fold
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind, bind_equation, state
-from gradix._ops.basis import move_axis, to_axis, zeros
+from gradix._ops.basis import zeros
 from gradix._transforms.staging import eval_closed, stage
-
-
-class Kept(Primitive):
-    """A value that was saved, in place of the equal one that is computed again for its tangent."""
-
-    def abstract(self, again, saved):
-        return again
-
-    def host(self, again, saved):
-        return saved
-
-    def lower(self, em, out, again, saved):
-        return saved
-
-    def jvp(self, primals, tangents):
-        return primals[1], tangents[0]
-
-    def batch(self, size, args, axes):
-        (again, saved), (a, s) = args, axes
-        if a is None:
-            return bind(self, (to_axis(size, again, None, s), saved), {}), s
-        saved = to_axis(size, saved, None, a) if s is None else move_axis(saved, s, a)
-        return bind(self, (again, saved), {}), a
-
-
-kept_p = Kept("kept")
 
 
 class Saving:
@@ -64,13 +37,13 @@ class Saving:
 
 
 class Resuming:
-    """Takes what was saved, by `replace(value, saved)`."""
+    """Takes what was saved in place of what is computed again, the equations of which are then dead."""
 
-    def __init__(self, given: Iterator, replace: Callable[[Any, Any], Any]):
-        self.given, self.replace = given, replace
+    def __init__(self, given: Iterator):
+        self.given = given
 
     def values(self, outs: list) -> list:
-        return [self.replace(o, next(self.given)) for o in outs]
+        return [next(self.given) for _ in outs]
 
     def taken(self, count: int) -> list:
         return [next(self.given) for _ in range(count)]
@@ -113,7 +86,7 @@ def _is_kept(policy, eqn) -> bool:
 # -- programs inside of programs -------------------------------------------------------------------
 
 
-def _saving(closed: ClosedJaxpr, policy) -> tuple[ClosedJaxpr, list]:
+def saving_program(closed: ClosedJaxpr, policy) -> tuple[ClosedJaxpr, list]:
     """The program that returns what the policy keeps after its results, and the types of that."""
     key = ("saving", policy)
     found = closed.memo.get(key)
@@ -133,11 +106,10 @@ def _resuming(closed: ClosedJaxpr, policy) -> ClosedJaxpr:
     key = ("resuming", policy)
     found = closed.memo.get(key)
     if found is None:
-        n, saved = len(closed.in_avals), _saving(closed, policy)[1]
+        n, saved = len(closed.in_avals), saving_program(closed, policy)[1]
 
         def function(*args):
-            keeper = Resuming(iter(args[n:]), lambda o, s: bind(kept_p, (o, s), {}))
-            return evaluate(closed, policy, args[:n], keeper)
+            return evaluate(closed, policy, args[:n], Resuming(iter(args[n:])))
 
         staged = stage(function, [*closed.in_avals, *saved], closed.jaxpr.debug_info)
         found = closed.memo[key] = ClosedJaxpr(*staged)
@@ -148,7 +120,7 @@ def _branches(params: dict, policy, ins, keeper) -> list:
     """A choice: each branch saves in places of its own, and leaves zeros in those of the others."""
     branches = params["branches"]
     n_in, n_out = len(ins) - 1, len(branches[0].out_avals)
-    kinds = [_saving(b, policy)[1] for b in branches]
+    kinds = [saving_program(b, policy)[1] for b in branches]
     places = [a for kind in kinds for a in kind]
     if not places:
         return bind(cond_p, ins, params)
@@ -156,7 +128,7 @@ def _branches(params: dict, policy, ins, keeper) -> list:
 
     def saving(i):
         def function(*args):
-            outs = eval_closed(_saving(branches[i], policy)[0], *args)
+            outs = eval_closed(saving_program(branches[i], policy)[0], *args)
             before, after = starts[i], starts[i] + len(kinds[i])
             return [
                 *outs[:n_out],
@@ -190,7 +162,7 @@ def _branches(params: dict, policy, ins, keeper) -> list:
 def _loop(params: dict, policy, ins, keeper) -> list:
     """A scan: what is kept of each step is a row of a further stacked result."""
     body = params["jaxpr"]
-    program, kinds = _saving(body, policy)
+    program, kinds = saving_program(body, policy)
     if not kinds:
         return bind(scan_p, ins, params)
     if isinstance(keeper, Saving):

@@ -90,6 +90,13 @@ class Tracer(Array):
         raise errors.TracerArrayConversionError(self)
 
     def __bool__(self):
+        size = self.aval.size
+        if type(size) is int and size != 1:
+            few = "an empty array" if not size else "an array with more than one element"
+            raise ValueError(
+                f"The truth value of {few} is ambiguous. Use x.any() or x.all(), or compare x.size. Got a traced array "
+                f"of shape {self.aval.shape}."
+            )
         raise errors.TracerBoolConversionError(self)
 
     def __index__(self):

@@ -12,6 +12,10 @@ from gradix._base.lazy import lazy_module
 
 xc: Any = lazy_module("jaxlib.xla_client")
 SMALL_LOOP_BYTES = 1 << 18
+# options of a compilation that are no debug options: how much is spent on it
+_EFFORTS = frozenset(
+    {"exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level"}
+)
 _dropped: set[str] = set()  # the flags that this version of XLA does not know
 _REFUSED = re.compile(r"No such compile option: '(\w+)'|While setting option (\w+), .* is not a valid")
 
@@ -89,9 +93,11 @@ def build(opts: Options, devices: np.ndarray, platform: str = "cpu", chosen: lis
     if chosen is not None:
         b.use_spmd_partitioning = b.use_shardy_partitioner = True
         b.allow_spmd_sharding_propagation_to_output = chosen or [True]
-    o.env_option_overrides = [
-        (k, v) for k, v in _flags(opts, platform).items() if k not in _dropped or k in dict(opts.overrides)
-    ]
+    flags = _flags(opts, platform)
+    for name in _EFFORTS & flags.keys():
+        if hasattr(b, name):
+            setattr(b, name, type(getattr(b, name))(flags.pop(name)))
+    o.env_option_overrides = [(k, v) for k, v in flags.items() if k not in _dropped or k in dict(opts.overrides)]
     extra = b"".join([_extra_option(k, v) for k, v in _extras(opts, platform)])
     return xc.CompileOptions.ParseFromString(o.SerializeAsString() + extra) if extra else o
 

@@ -263,7 +263,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple:
         >>> jnp.tril_indices_from(jnp.ones((2, 2)))
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    n, m = _two_axes(arr)
+    n, m = _two_axes("tril_indices_from", arr)
     return tril_indices(n, k, m)
 
 
@@ -278,14 +278,14 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple:
         >>> jnp.triu_indices_from(jnp.ones((2, 2)))
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    n, m = _two_axes(arr)
+    n, m = _two_axes("triu_indices_from", arr)
     return triu_indices(n, k, m)
 
 
-def _two_axes(arr) -> tuple:
-    shape = np.shape(arr) if not hasattr(arr, "shape") else arr.shape
+def _two_axes(name: str, arr) -> tuple:
+    shape = arr.shape if hasattr(arr, "shape") else as_operand(name, arr).aval.shape
     if len(shape) != 2:
-        raise ValueError(f"arr must be a matrix, got shape {shape}.")
+        raise ValueError(f"{name}: arr must be a matrix, got shape {shape}.")
     return shape
 
 

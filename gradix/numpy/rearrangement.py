@@ -82,7 +82,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axes | None = Non
         return lax.reshape(roll(ravel(x), shift, (0,)), x.aval.shape)
     named: Any = axis if are_several(axis) else (axis,)
     axes = [axis_of(i, x.aval.ndim) for i in named]
-    shifts = _listed_shifts(shift)
+    shifts = _listed_shifts(as_operand("roll", shift) if hasattr(shift, "__jax_array__") else shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(
             "roll: shift and axis must have the same number of entries, or one of them a single "

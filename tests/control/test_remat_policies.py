@@ -73,3 +73,38 @@ def test_what_is_kept_is_not_computed_again(f, args):
     w = args[0]
     of = lambda policy: _products(lambda w, x: f(w, x, *args[2:]), policy, w, args[1])
     assert of(policies.everything_saveable) == of(policies.dots_saveable) < of(None)
+
+
+COSINES = lambda prim, *_, **__: prim.name == "cos"  # noqa: E731  (what derivatives of sines read)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: jnp.sin(jnp.sin(x)),
+        lambda x: lax.scan(lambda c, _: (jnp.sin(c), jnp.sin(c)), x, None, length=3)[1].sum(),
+        lambda x: lax.cond(x > 0, jnp.sin, lambda x: x, x),
+        gradix.jit(lambda x: jnp.sin(jnp.sin(x))),
+    ],
+    ids=["operations", "scan", "cond", "jit"],
+)
+def test_policies_are_asked_about_what_derivatives_read(f):
+    kept = gradix.checkpoint(f, policy=COSINES)
+    push = gradix.linearize(kept, 3.0)[1]
+    text = str(gradix.make_jaxpr(push)(1.0))
+    assert " sin " not in text
+    assert " cos " not in text
+    again = str(
+        gradix.make_jaxpr(gradix.linearize(gradix.checkpoint(f, policy=policies.nothing_saveable), 3.0)[1])(1.0)
+    )
+    assert " cos " in again
+    for g in (gradix.grad, lambda f: gradix.jit(gradix.grad(f)), lambda f: gradix.grad(gradix.grad(f))):
+        np.testing.assert_allclose(g(kept)(0.5), g(f)(0.5), rtol=1e-5)
+
+
+def test_only_what_is_read_is_kept():
+    f = gradix.checkpoint(lambda x: jnp.exp(jnp.sin(x)) + jnp.floor(x), policy=policies.everything_saveable)
+    kept = gradix.linearize(f, 0.5)[1].jaxpr
+    assert [e.primitive.name for e in kept.eqns] == ["remat2"]
+    assert len(kept.eqns[0].invars) <= 4  # the input, the cosine, the exponential and the tangent
+    assert " floor " not in str(kept)

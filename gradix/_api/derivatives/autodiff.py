@@ -13,6 +13,7 @@ from gradix._api.boundary import Flat, arrays, has_holders, opened, positional, 
 from gradix._api.derivatives.linear_maps import (
     Pullback,
     Pushforward,
+    Transpose,
     finished,
     shown_tangent,
     spread_inputs,
@@ -419,7 +420,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashabl
     _check_linear_dtypes([a.dtype for a in avals], [a.dtype for a in out_avals])
     if any(a.dtype in dtypes.INTEGER for a in avals):
         return _integer_transpose(program, tree, flat.out_tree)
-    return Pullback(program, tree, flat.out_tree, avals, out_avals)
+    return Transpose(program, tree, flat.out_tree, avals, out_avals)
 
 
 def _integer_transpose(program, tree, out_tree) -> Callable:
@@ -428,8 +429,9 @@ def _integer_transpose(program, tree, out_tree) -> Callable:
     def transposed(ct):
         leaves, got = opened(ct)
         if got != out_tree:
-            raise ValueError(
-                f"linear_transpose: the cotangent must have the structure of the output, {out_tree}, got {got}."
+            raise TypeError(
+                "linear_transpose: the cotangent tree does not match: it must have the structure of the output, "
+                f"{out_tree}, got {got}."
             )
         given = zip(arrays("linear_transpose", leaves, got, "cotangent"), program.out_avals)
         cts = program.transpose([convert_element_type(c, a.dtype) for c, a in given])

@@ -17,7 +17,7 @@ from gradix._core.refs import Ref
 from gradix._ops.basis import instantiate, is_differentiable, tangent_aval, zeros
 from gradix._ops.convert import convert_element_type
 from gradix._transforms.linearize import LinearProgram
-from gradix._transforms.staging import stage
+from gradix._transforms.staging import eval_jaxpr, stage
 
 _FLOAT0 = dtypes.float0
 
@@ -68,7 +68,7 @@ def tangent_of(name, aval, t, index):
     return t
 
 
-def _cotangent(ct, aval, index):
+def _cotangent(ct, aval, index, of):
     want = tangent_aval(aval)
     if want.dtype == _FLOAT0:
         return None
@@ -80,10 +80,10 @@ def _cotangent(ct, aval, index):
             and dtypes.promote_types(ct.aval.dtype, want.dtype) == want.dtype
         ):
             return convert_element_type(ct, want.dtype)
-        raise ValueError(
-            f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
-            f"expected {want} because the corresponding output of the function had type {aval} (output "
-            f"{index}). Pass a cotangent for each element, as jnp.ones_like(y)."
+        raise of.error(
+            f"unexpected JAX type (e.g. shape/dtype) for argument to {of.shown}, as the cotangent type does not match: "
+            f"got {ct.aval}, but expected {want} because the corresponding output of the function had type {aval} "
+            f"(output {index}). Pass a cotangent for each element, as jnp.ones_like(y)."
         )
     return ct
 
@@ -127,6 +127,7 @@ class Pullback:
     """
 
     __slots__ = ("program", "in_tree", "out_tree", "in_avals", "out_avals", "source", "args", "_args_res")
+    shown, error = "vjp function", ValueError  # its name in errors, and the type of an error of structure
 
     def __init__(self, program, in_tree, out_tree, in_avals, out_avals, source=None, *, args=()):
         self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
@@ -137,11 +138,11 @@ class Pullback:
         try:
             leaves, tree = flatten(cts)
             if tree != self.out_tree:
-                raise ValueError(
-                    f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
-                    f"match {self.out_tree}, the structure of the function's output."
+                raise self.error(
+                    f"unexpected tree structure of argument to {self.shown}: the cotangent tree does not match: got "
+                    f"{tree}, but expected to match {self.out_tree}, the structure of the function's output."
                 )
-            cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
+            cts = [_cotangent(c, a, i, self) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
             program = self.program if self._args_res is None else self._replaced()
             cts += [None] * (len(program.outs) - len(cts))
             out = program.transpose(cts)
@@ -158,6 +159,16 @@ class Pullback:
             self._args_res = [x if id(x) in kept else NotNeeded() for x in self.args or [None] * len(self.in_avals)]
         return self._args_res
 
+    @args_res.setter
+    def args_res(self, values) -> None:
+        own = self.args_res
+        if len(values) != len(own):
+            raise ValueError(
+                f"args_res takes a value, or None, for each of the {len(own)} inputs of the vjp function; got "
+                f"{len(values)}."
+            )
+        own[:] = [old if isinstance(old, NotNeeded) else new for old, new in zip(own, values)]
+
     @property
     def opaque_residuals(self) -> list:
         """The residuals that are not arguments."""
@@ -167,10 +178,13 @@ class Pullback:
     @property
     def jaxpr(self):
         """The linear program from tangents to tangents; its constants are the residuals."""
+        return self._staged()[0]
+
+    def _staged(self) -> tuple:
         linear = base(self.program)
         return stage(
             lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)], linear.in_avals
-        )[0]
+        )
 
     @property
     def fun(self):
@@ -237,6 +251,13 @@ def base(program) -> LinearProgram:
     return program.program if isinstance(program, Spread) else program
 
 
+class Transpose(Pullback):
+    """The function that `linear_transpose` returns."""
+
+    __slots__ = ()
+    shown, error = "linear_transpose function", TypeError  # type: ignore[assignment]
+
+
 class Pushforward(Pullback):
     """The function that `linearize` returns: it maps tangents of inputs to tangents of outputs."""
 
@@ -255,6 +276,11 @@ class Pushforward(Pullback):
             raise ValueError(str(e)) from None
         outs = self.program.apply(ts)
         return self.out_tree.unflatten([shown_tangent(t, a) for t, a in zip(outs, self.out_avals)])
+
+    @property
+    def func(self) -> partial:
+        """The function of tangents, with its program and the residuals as its first arguments, `func.args`."""
+        return partial(eval_jaxpr, *self._staged())
 
     def __repr__(self) -> str:
         return f"<linearized function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
@@ -295,5 +321,5 @@ def _flatten(pullback: Pullback) -> tuple[list, _Shape]:
     return shape.residuals, shape
 
 
-for _kind in (Pullback, Pushforward):
+for _kind in (Pullback, Transpose, Pushforward):
     register_pytree_node(_kind, _flatten, lambda shape, values: shape.filled(values))

@@ -454,7 +454,10 @@ class JitFunction(Generic[P, Result]):
         return self.__qualname__ if found_by_name(self) else (_remade, (self._fun, self._asked))
 
     def __repr__(self) -> str:
-        return f"<jit of {self._fun!r}>"
+        try:
+            return f"<jit of {self._fun!r}>"
+        except Exception:  # that of the function is not ours
+            return f"<jit of {self._name}>"
 
     def _repr_html_(self) -> str:
         return _showing.jitted(self)
