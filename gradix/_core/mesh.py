@@ -185,6 +185,7 @@ class AbstractMesh(BaseMesh):
     """
 
     __slots__ = ("abstract_device",)
+    is_abstract = True
 
     def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device: AbstractDevice | None = None):
         self.axis_sizes, self.axis_names = tuple(axis_sizes), _names(axis_names)

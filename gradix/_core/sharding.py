@@ -354,6 +354,10 @@ class Placement:
 
     def __init__(self, sharding: Sharding, is_committed: bool = True):
         self.sharding, self.is_committed = sharding, is_committed
+        if getattr(getattr(sharding, "mesh", None), "is_abstract", False):  # the type of an array on devices to come
+            self.device, self.is_whole, self.is_readable = None, False, False
+            self._hash = hash((sharding, is_committed))
+            return
         devices = sharding.device_set if sharding.num_devices == 1 else ()
         self.device = next(iter(devices)) if devices else None
         # Each device holds the whole, and all are of this process, so the host can have the values.

@@ -12,7 +12,8 @@ from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, located, make_aval
-from gradix._core.divisions import entries, merged
+from gradix._core.divisions import ShardingTypeError, entries, merged
+from gradix._core.named_sharding import axes_of
 from gradix._core.primitive import Linear, MeshTraits, Primitive, ValueTraits
 from gradix._core.trace import bind, state
 
@@ -190,6 +191,21 @@ class ReduceSum(Primitive):
     def jvp(self, primals, tangents, **params):
         (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
+
+    def sums(self, mesh, avals, params):
+        have, wanted = super().sums(mesh, avals, params), params.get("out_sharding")
+        if wanted is None:
+            return have
+        row = entries(avals[0])
+        summed = frozenset([n for i in params["axes"] for n in axes_of(row[i])])
+        left = wanted.spec.unreduced - have.unreduced
+        if not left <= summed:
+            raise ShardingTypeError(
+                "reduce_sum: out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced "
+                f"axes={set(wanted.spec.unreduced)}, but the sum of {avals[0].str_short()} is over "
+                f"{set(summed) or 'no mesh axis'}."
+            )
+        return have._replace(unreduced=have.unreduced | left)
 
     def transpose(self, ct, x, *, axes, out_sharding=None):
         shape = x.aval.shape

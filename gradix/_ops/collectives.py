@@ -9,6 +9,7 @@ import numpy as np
 from gradix._core import seams
 from gradix._core.array import as_array
 from gradix._core.aval import Reduced, make_aval, reduced_axes
+from gradix._core.divisions import entries
 from gradix._core.effects import NamedAxisEffect
 from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.trace import axis_size_of, bind, state
@@ -102,6 +103,9 @@ class Reduction(Collective):
             return x
         return emit_all_reduce(em, x, names, axis_index_groups, self.hlo)
 
+    def divide(self, mesh, avals, outs, params):
+        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["axes"]])]
+
     def abstract(self, x, *, axes, axis_index_groups=None):
         kept = [n for i, n in enumerate(x.shape) if i not in axes]
         return make_aval(tuple(kept), x.dtype, x.weak_type)
@@ -169,6 +173,10 @@ class Vary(Collective):
     """
 
     mesh = MeshTraits(mixes=True)
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
+
     effectful = named = False  # nothing is communicated
     joins = True
 

@@ -15,7 +15,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
 from gradix._core.dimensions.expression import is_symbolic_shape
-from gradix._core.divisions import entries, mesh_of, sums
+from gradix._core.divisions import entries, explicit_part, mesh_of, sums
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -330,6 +330,8 @@ def _bind_dot(lhs, rhs, numbers, precision, preferred, out_sharding=None):
     if out_sharding is None:
         return out
     wanted = params["out_sharding"]
+    if out.aval.division is not None and out.aval.division == explicit_part(wanted, out.aval.ndim):
+        return out
     row = (*wanted.spec, *[None] * (out.aval.ndim - len(wanted.spec)))
     return reshard(out, wanted.update(spec=wanted.spec.update(row)))
 

@@ -31,6 +31,11 @@ def product_sums(avals, params) -> Sums:
             )
     left, right = entries(lhs), entries(rhs)
     summed = set(names_in([*[left[i] for i in lc], *[right[i] for i in rc]]))
+    if asked_for.unreduced and any(left[i] != right[j] for i, j in zip(lc, rc)):
+        raise ShardingTypeError(
+            "dot_general: lhs and rhs contracting dims should be sharded identically where out_sharding is unreduced, "
+            f"over {set(asked_for.unreduced)}. Got {shown}. Reshard one of them, with gradix.sharding.reshard."
+        )
     if asked_for.unreduced and asked_for.unreduced != summed:
         raise ShardingTypeError(
             "out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced "

@@ -349,7 +349,7 @@ def reduce_sum(
         Array([3., 3.], dtype=float32)
     """
     if out_sharding is not None:
-        return divided(reduce_sum, out_sharding, operand, axes)
+        return divided(reduce_sum, out_sharding, operand, axes, leaves_sums=_sum_left)
     x = operand if isinstance(operand, Array) else as_operand("reduce_sum", operand)
     if x.aval.dtype not in dtypes.NUMERIC:
         raise TypeError(
@@ -362,6 +362,11 @@ def reduce_sum(
             "Convert it to float32 with .astype(...) first, as gradix.numpy.sum does."
         )
     return _reduce(reduce_sum_p, x, axes)
+
+
+def _sum_left(sharding, operand, axes) -> Array:
+    """The sum over `axes` that is unreduced over mesh axes, as `sharding` says."""
+    return _reduce(reduce_sum_p, operand, axes, out_sharding=sharding)
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:

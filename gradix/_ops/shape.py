@@ -7,6 +7,7 @@ from math import prod
 from operator import index, itemgetter, methodcaller
 from typing import TYPE_CHECKING
 
+from gradix._core import seams
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, reshaped
@@ -330,12 +331,14 @@ def broadcast(
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """`arr` broadcast to the shape of another array: leading axes added, axes of size 1 stretched.
 
+    It is divided over explicit mesh axes as that is.
+
     Args:
         arr: an array with at most as many axes.
         like_arr: the array whose shape is wanted; its values are not used.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not fit, or `arr` is divided in another way.
 
     Example:
         >>> from gradix import lax
@@ -351,7 +354,15 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
             f"Incompatible shapes for broadcasting: arr has shape {old} and like_arr has shape {shape}. "
             "Axes are matched from the last; each must have the size of that of like_arr, or 1."
         )
-    return broadcast_in_dim(x, shape, range(len(shape) - len(old), len(shape)))
+    out, wanted = broadcast_in_dim(x, shape, range(len(shape) - len(old), len(shape))), like.aval.division
+    if wanted is None or out.aval.division == wanted:
+        return out
+    if any(a is not None and a != b for a, b in zip(entries(out.aval), entries(like.aval))):
+        raise ValueError(
+            f"Incompatible shardings for broadcasting: arr is {x.aval.str_short()} and like_arr is "
+            f"{like.aval.str_short()}. Divide arr as like_arr is, with gradix.sharding.reshard."
+        )
+    return seams.reshard(out, wanted)
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:

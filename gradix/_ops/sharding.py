@@ -112,7 +112,9 @@ class Reshard(Constraint):
     def lower(self, em, out, x, *, sharding):
         new = sums(out).unreduced - sums(x.aval).unreduced
         if new and em.meshes.devices is not None and not em.is_zero(x):
-            x = em.as_summands(x, sharding.mesh, [a for a in sharding.mesh.axis_names if a in new])
+            names = [a for a in sharding.mesh.axis_names if a in new]
+            own = [i for i, e in enumerate(entries(x.aval)) if axes_of(e) == tuple(names)]
+            x = em.as_summands(x, sharding.mesh, names, own[0] if own else None)
         if em.meshes.devices is None or not self.open_axes(sharding) - _manual_axes(em):
             return super().lower(em, out, x, sharding=sharding)
         return em.constrained(x, sharding.mesh, without_axes(sharding.spec, _manual_axes(em)), is_open=True)
@@ -332,13 +334,18 @@ def _without_more(sharding: NamedSharding, ndim: int) -> NamedSharding:
     return sharding.update(spec=spec.update(partitions=spec[:ndim]))
 
 
-def divided(function: Callable, out_sharding, *args, **options):
-    """`function(*args, **options)` resharded to `out_sharding`; the compiler divides its operands."""
+def divided(function: Callable, out_sharding, *args, leaves_sums: Callable | None = None, **options):
+    """`function(*args, **options)` resharded to `out_sharding`; the compiler divides its operands.
+
+    If `out_sharding` is unreduced, `leaves_sums(sharding, *args, **options)` is called in its place,
+    where it is given: it leaves the sums over these mesh axes, over which its operands are divided,
+    to be finished.
+    """
     name = getattr(function, "__name__", "a function")
     at = [i for i, a in enumerate(args) if isinstance(a, (Array, np.ndarray))]
     operands = [as_array(args[i]) for i in at]
     sharding = asked(name, out_sharding, operands)
-    held = {n for x in operands for n in names_in(entries(x.aval))}
+    held = {n for x in operands for n in (*names_in(entries(x.aval)), *sums(x.aval).unreduced)}
     if not sharding.spec.unreduced <= held:
         raise ShardingTypeError(
             f"{name}: out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced "
@@ -346,12 +353,17 @@ def divided(function: Callable, out_sharding, *args, **options):
             f"{set(sharding.spec.unreduced - held)}: {', '.join([x.aval.str_short() for x in operands])}."
         )
 
+    is_typed = leaves_sums is not None and bool(sharding.spec.unreduced)
+
     def whole(*xs):
         given = list(args)
         for i, x in zip(at, xs):
-            given[i] = bind(to_auto_p, (x,), {}) if x.aval.division is not None else x
-        out = function(*given, **options)
-        return reshard(out, _without_more(sharding, out.aval.ndim))
+            is_free = x.aval.division is not None and not is_typed
+            given[i] = bind(to_auto_p, (x,), {}) if is_free else x
+        out = leaves_sums(sharding, *given, **options) if is_typed else function(*given, **options)  # type: ignore[misc]
+        wanted = _without_more(sharding, out.aval.ndim)
+        has_it = is_typed and out.aval.division == explicit_part(wanted, out.aval.ndim)
+        return out if has_it else reshard(out, wanted)
 
     if state.stage is not None:
         return whole(*operands)

@@ -14,7 +14,7 @@ from gradix._core.aval import located
 from gradix._core.divisions import entries, explicit_part, sums
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._core.mesh import Mesh, mesh_to_run_on
+from gradix._core.mesh import AbstractMesh, Mesh, mesh_to_run_on
 from gradix._core.named_sharding import NamedSharding, assignment_of, axes_of, mesh_of_parts, named_as, parts_of
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
@@ -40,7 +40,17 @@ class Home(NamedTuple):
     """The devices that a program runs on, in order, and the mesh of its results' shardings."""
 
     devices: tuple
-    mesh: Mesh | None
+    mesh: Any
+
+    @property
+    def is_abstract(self) -> bool:
+        """Whether numbers stand for devices that are still to be named."""
+        return isinstance(self.mesh, AbstractMesh)
+
+
+def abstract_home(mesh: AbstractMesh) -> Home:
+    """A home of devices that are still to be named."""
+    return Home(tuple(range(mesh.size)), mesh)
 
 
 def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home | None:
@@ -64,6 +74,15 @@ def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home |
         for e in effects
         if isinstance(e, MeshEffect) and isinstance(e.mesh, Mesh)
     ]
+    abstract = [s.mesh for _, s in named if isinstance(getattr(s, "mesh", None), AbstractMesh)]  # type: ignore[attr-defined]
+    sizes = {m.size for m in abstract} | {len(devices) for _, devices, _ in asked[:1]}
+    if abstract and len(sizes) > 1:
+        raise ValueError(
+            f"AbstractMesh size: {abstract[0].size} does not match the device assignment size: "
+            f"{len(asked[0][1]) if asked else abstract[-1].size}. All shardings of {name} need as many devices."
+        )
+    if not asked and abstract:
+        return abstract_home(abstract[0])
     if not asked:
         context = mesh_to_run_on()
         return Home(context._flat_devices_tuple, context) if context is not None else None

@@ -123,9 +123,9 @@ def lower(
         sides: the shardings of its arguments and results on several devices.
         options: as for `lower_jaxpr`.
     """
-    platform = options.setdefault(
-        "platform", xla.default_platform() if home is None else xla.platform_of(home.devices[0])
-    )
+    if "platform" not in options:
+        options["platform"] = xla.default_platform() if home is None else xla.platform_of(home.devices[0])
+    platform = options["platform"]
     options.setdefault("rewrites", tuning.rewrites_of(platform))
     options.setdefault("named", True)
     if home is not None and sides is not None:

@@ -93,8 +93,10 @@ def is_zero(em, x: Value) -> bool:
     return any(v is not None and v.name == x.name for v in found)
 
 
-def as_summands(em, x: Value, mesh, names) -> Value:
+def as_summands(em, x: Value, mesh, names, axis: int | None = None) -> Value:
     """`x` as a sum along mesh axes: the first device of each row has it, the others have zeros.
+
+    With an `axis` that is divided over these mesh axes, each device has its own part of it.
 
     It is written as a sum over a leading axis that is divided over these mesh axes, which XLA
     leaves to be finished.
@@ -104,7 +106,11 @@ def as_summands(em, x: Value, mesh, names) -> Value:
     wide = make_aval((lead, *plain.shape), plain.dtype, False)
     place = make_aval(wide.shape, np.dtype("int32"))
     number = em.op("iota", place, attrs="iota_dimension = 0 : i64")
-    first = em.compare(number, em.constant(0, place), "EQ")
+    holder = em.constant(0, place)
+    if axis is not None:
+        along = em.op("iota", place, attrs=f"iota_dimension = {axis + 1} : i64")
+        holder = em.op("divide", place, along, em.constant(plain.shape[axis] // lead, place))
+    first = em.compare(number, holder, "EQ")
     rows = em.broadcast_in_dim(x, wide, range(1, wide.ndim))
     rows = em.select(first, rows, em.constant(0, wide))
     spec = PartitionSpec(tuple(names), *[UNCONSTRAINED] * plain.ndim)

@@ -20,6 +20,7 @@ from gradix._core.dimensions.expression import typical_size
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_all
 from gradix.numpy.axes import no_out
+from gradix.numpy.products import before_transpose
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.reductions import sum as array_sum
 
@@ -106,7 +107,22 @@ def einsum(
             precision=precision,
             preferred_element_type=preferred_element_type,
             _dot_general=_dot_general,
+            leaves_sums=_einsum,
         )
+    return _einsum(
+        None,
+        subscripts,
+        *operands,
+        out=out,
+        optimize=optimize,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        _dot_general=_dot_general,
+    )
+
+
+def _einsum(left, subscripts, *operands, out, optimize, precision, preferred_element_type, _dot_general) -> Array:
+    """As `einsum`; the sum over the mesh axes over which the sharding `left` is unreduced is left to be finished."""
     no_out("einsum", out)
     subscripts, operands = _as_text(subscripts, operands)
     xs = [as_operand("einsum", x, i) for i, x in enumerate(operands)]
@@ -121,14 +137,17 @@ def einsum(
     if preferred_element_type is not None:
         dtype, weak = dtypes.requested_dtype(preferred_element_type, "einsum"), False
 
-    def multiply(x, y, numbers):
-        return _dot_general(x, y, numbers, precision, preferred_element_type=dtype)
+    def multiply(x, y, numbers, sharding):
+        more = {} if sharding is None else {"out_sharding": sharding}
+        return _dot_general(x, y, numbers, precision, preferred_element_type=dtype, **more)
 
-    for step in steps:
-        parts = [_prepared(xs[i], op) for i, op in zip(step.places, step.operands)]
+    for k, step in enumerate(steps, 1):
+        sharding = before_transpose(left, step.order) if k == len(steps) else None
+        own = sharding if len(step.operands) == 1 else None
+        parts = [_prepared(xs[i], op, own) for i, op in zip(step.places, step.operands)]
         xs = [x for i, x in enumerate(xs) if i not in step.places]
         ordered = parts[::-1] if step.swap else parts
-        z = parts[0] if len(parts) == 1 else multiply(*ordered, step.numbers)  # type: ignore[call-arg]
+        z = parts[0] if len(parts) == 1 else multiply(*ordered, step.numbers, sharding)  # type: ignore[call-arg]
         xs.append(z if step.order is None else lax.transpose(z, step.order))
     return convert(xs[0], dtype, weak)
 
@@ -158,11 +177,13 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: bool | str | Seque
     )
 
 
-def _prepared(x, op: Operand):
+def _prepared(x, op: Operand, left=None):
     for i, j in op.diagonals:
         x = _diagonal(x, i, j)
     if op.squeezed:
         x = lax.squeeze(x, op.squeezed)
+    if left is not None and op.summed:
+        return lax.reduce_sum(x, op.summed, out_sharding=left)
     return array_sum(x, op.summed, dtype=x.aval.dtype) if op.summed else x
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
+from gradix._api.mapping.row_sums import summed_by_rows
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import as_array
@@ -63,7 +64,7 @@ def bincount(
         Array([0, 2, 0, 1], dtype=int32)
     """
     if out_sharding is not None:
-        return divided(bincount, out_sharding, x, weights, minlength, length=length)
+        return divided(bincount, out_sharding, x, weights, minlength, length=length, leaves_sums=_counts_left)
     x = as_operand("bincount", x)
     if x.aval.dtype == bool:
         x = lax.convert_element_type(x, "int32")
@@ -94,6 +95,14 @@ def bincount(
 
 
 @replayed
+def _counts_left(sharding, x, weights, minlength, *, length) -> Array:
+    """The counts, unreduced over the mesh axes over which `x` is divided."""
+    if length is None:
+        length = bincount(lax.stop_gradient(x), minlength=minlength).shape[0]
+    given = [as_operand("bincount", v, i) for i, v in enumerate((x, weights)) if v is not None]
+    return summed_by_rows(lambda x, w=None: bincount(x, w, length=length), sharding, *given)
+
+
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin into which each element falls.
 

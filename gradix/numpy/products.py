@@ -30,8 +30,17 @@ if TYPE_CHECKING:
 MATRICES = (((1,), (0,)), ((), ()))
 
 
-def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type=None) -> Array:
-    """`lax.dot_general` with the result in the promoted dtype of both operands."""
+def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type=None, left=None) -> Array:
+    """`lax.dot_general` with the result in the promoted dtype of both operands.
+
+    With a sharding `left` the sum over the mesh axes over which that is unreduced is left to be finished.
+    """
+    if left is not None:
+        dtype = (
+            preferred_element_type
+            or promote_pair(x.aval.dtype, x.aval.weak_type, y.aval.dtype, y.aval.weak_type, dtypes.promotion_mode())[0]
+        )
+        return lax.dot_general(x, y, numbers, precision, dtype, out_sharding=left)
     if preferred_element_type is not None:
         out = lax.dot_general(x, y, numbers, precision, preferred_element_type)
         return convert(out, out.aval.dtype)
@@ -75,12 +84,18 @@ def matmul(
         (2, 4)
     """
     if out_sharding is not None:
-        return divided(matmul, out_sharding, a, b, precision=precision, preferred_element_type=preferred_element_type)
+        options = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return divided(matmul, out_sharding, a, b, leaves_sums=_matmul, **options)
+    return _matmul(None, a, b, precision, preferred_element_type)
+
+
+def _matmul(left, a, b, precision=None, preferred_element_type=None) -> Array:
+    """As `matmul`; `left` as for `contract`."""
     x = a if isinstance(a, Array) else as_operand("matmul", a)
     y = b if isinstance(b, Array) else as_operand("matmul", b, 1)
     if x.aval.ndim == 2 and y.aval.ndim == 2:
         try:
-            return contract(x, y, MATRICES, precision, preferred_element_type)
+            return contract(x, y, MATRICES, precision, preferred_element_type, left)
         except TypeError as error:
             raise _in_terms_of("matmul", a, b, 0, error) from None
     for i, v in enumerate((x, y)):
@@ -90,10 +105,18 @@ def matmul(
     x = lax.squeeze(x, drop_x) if drop_x else x
     y = lax.squeeze(y, drop_y) if drop_y else y
     try:
-        out = contract(x, y, numbers, precision, preferred_element_type)
+        out = contract(x, y, numbers, precision, preferred_element_type, before_transpose(left, order))
     except TypeError as error:
         raise _in_terms_of("matmul", a, b, max(np.ndim(b) - 2, 0), error) from None
     return out if order is None else lax.transpose(out, order)
+
+
+def before_transpose(left, order: tuple | None):
+    """The sharding of an array that a transpose brings under the sharding `left`."""
+    if left is None or order is None:
+        return left
+    row = [*left.spec, *[None] * (len(order) - len(left.spec))]
+    return left.update(spec=left.spec.update(partitions=tuple([row[order.index(i)] for i in range(len(order))])))
 
 
 def _in_terms_of(name: str, a, b, axis: int, error: TypeError) -> TypeError:
@@ -184,12 +207,18 @@ def dot(
         `jnp.einsum`, `lax.dot_general`.
     """
     if out_sharding is not None:
-        return divided(dot, out_sharding, a, b, precision=precision, preferred_element_type=preferred_element_type)
+        options = {"precision": precision, "preferred_element_type": preferred_element_type}
+        return divided(dot, out_sharding, a, b, leaves_sums=_dot, **options)
+    return _dot(None, a, b, precision, preferred_element_type)
+
+
+def _dot(left, a, b, precision=None, preferred_element_type=None) -> Array:
+    """As `dot`; `left` as for `contract`."""
     x, y = as_operand("dot", a), as_operand("dot", b, 1)
     m, n = x.aval.ndim, y.aval.ndim
     contracted = ((m - 1,), (max(n - 2, 0),)) if m and n else ((), ())
     try:
-        return contract(x, y, (contracted, ((), ())), precision, preferred_element_type)
+        return contract(x, y, (contracted, ((), ())), precision, preferred_element_type, left)
     except TypeError as error:
         raise _in_terms_of("dot", a, b, max(n - 2, 0), error) from None
 

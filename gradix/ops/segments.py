@@ -9,9 +9,11 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.constraints import divided
+from gradix._api.mapping.row_sums import summed_by_rows
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import as_dim
+from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix._ops.indexing.index_values import wide_index
 from gradix._ops.indexing.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
@@ -121,6 +123,18 @@ def _highest(dtype):
     return True if dtype in dtypes.BOOL else np.inf if dtype in dtypes.INEXACT else dtypes.iinfo(dtype).max
 
 
+def _sums_left(sharding, data, segment_ids, num_segments, *options) -> Array:
+    """The sums of segments, unreduced over the mesh axes over which rows are divided."""
+    if num_segments is None:
+        num_segments = _count("segment_sum", segment_ids)
+    data, segment_ids = as_operand("segment_sum", data), as_operand("segment_sum", segment_ids, 1)
+
+    def one(data, segment_ids):
+        return segment_sum(data, segment_ids, num_segments, *options)
+
+    return summed_by_rows(one, sharding, data, segment_ids)
+
+
 def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *, identity):
     kind = _Kind(name, scatter, reduce, identity)
 
@@ -152,6 +166,7 @@ def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *,
                 unique_indices,
                 bucket_size,
                 mode,
+                leaves_sums=_sums_left,
             )
         promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
         return _segment(kind, data, segment_ids, num_segments, promises, bucket_size)

@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradix._api.constraints import with_sharding_constraint
 from gradix._api.devices import local_devices
 from gradix._api.jit import donation
@@ -15,17 +17,18 @@ from gradix._api.jit.traced import Traced
 from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
-from gradix._base.tree import flatten_axes, tree_flatten as flatten
+from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
-from gradix._core.aval import within
+from gradix._core.aval import located, within
 from gradix._core.effects import MeshEffect
-from gradix._core.named_sharding import IndivisibleError, parts_of
+from gradix._core.mesh import AbstractMesh, Mesh
+from gradix._core.named_sharding import IndivisibleError, NamedSharding, parts_of
 from gradix._core.operators import Array
 from gradix._core.refs import AbstractRef
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
-from gradix._runtime.placement import Home, Sides, check_move, home_of
+from gradix._runtime.placement import Home, Sides, abstract_home, check_move, committed, home_of
 from gradix._runtime.program import Program, lower
 from gradix._transforms.cse import simplify
 
@@ -360,11 +363,27 @@ class Placing:
             out.append(x)
         return out
 
-    def lowered(self, avals, places: bool = False):
-        """The module for arguments of these types."""
+    def lowered(self, avals, places: bool = False, platform: str | None = None):
+        """The module for arguments of these types; `platform` is that of devices still to be named."""
         home, ins, outs = self.plan(avals)
+        context = _options.gradix_mesh
+        if platform is not None and isinstance(context, AbstractMesh) and not context.empty:
+            if home is None:
+                home = abstract_home(context)
+            elif home.mesh is not None and home.mesh.size != context.size:
+                raise ValueError(
+                    f"the mesh in force, {context}, should match that of the shardings of {self.traced.name}, "
+                    f"{home.mesh}. Enter a mesh of as many devices."
+                )
         if home is None:
             return None
+        if home.is_abstract and platform is None:
+            raise ValueError(
+                f"Passing lowering_platforms to .lower is required, since {self.traced.name} has shardings on an "
+                f"AbstractMesh, {home.mesh}, which has no devices: write "
+                "f.trace(...).lower(lowering_platforms=('cpu',))."
+            )
+        options: dict = {} if platform is None else {"platform": platform}
         own = [
             w if w is not None else a.place.sharding if a.place is not None else None
             for w, a in zip(ins, [*[c.aval for c in self.traced.consts], *avals])
@@ -377,7 +396,37 @@ class Placing:
             donated=self.traced.donated_inputs,
             keep_unused=self.traced.keep_unused,
             places=places,
+            **options,
         )
+
+    def on_devices(self, avals, devices: tuple) -> tuple[Placing, list]:
+        """The same, and the operands' types, for shardings on an AbstractMesh that get these devices.
+
+        Raises:
+            ValueError: the mesh has another number of devices.
+        """
+
+        def there(s):
+            mesh = getattr(s, "mesh", None)
+            if not isinstance(mesh, AbstractMesh):
+                return s
+            if mesh.size != len(devices):
+                raise ValueError(
+                    f"The size of abstract mesh {mesh.size} in {s} must match the length of device assignment: "
+                    f"{len(devices)}."
+                )
+            placed_on = Mesh(np.array(devices, dtype=object).reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+            return NamedSharding(placed_on, s.spec, memory_kind=s._memory_kind)
+
+        asked = self.asked
+        if asked is not None:
+            ins, outs = [tree_map(there, x, is_leaf=lambda s: s is None) for x in (asked.ins, asked.outs)]
+            asked = Shardings(ins, outs, asked._device, asked._backend)
+        types = [
+            a if a.place is None else located(a.plain, committed(there(a.place.sharding)), a.vma, a.division)
+            for a in avals
+        ]
+        return Placing(self.traced, asked, self.in_tree, self.budget), types
 
 
 _ORDINARY = object()  # everything is on the first device
@@ -387,6 +436,8 @@ def _check_same(aval, wanted: Sharding | None) -> None:
     if wanted is None or aval.place is None or not aval.place.is_committed:
         return
     have = aval.place.sharding
+    if have == wanted or any(isinstance(getattr(s, "mesh", None), AbstractMesh) for s in (have, wanted)):
+        return
     if have.device_set == wanted.device_set and parts_of(have, aval.ndim)[:2] != parts_of(wanted, aval.ndim)[:2]:
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "

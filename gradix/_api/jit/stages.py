@@ -184,7 +184,8 @@ class Traced(_Stage):
             )
         traced = self._traced
         donated, places = traced.donated_inputs, self._operand_places()
-        module = traced.placing.lowered(places) if places is not None else None
+        asked = lowering_platforms[0] if lowering_platforms else None
+        module = traced.placing.lowered(places, platform=asked) if places is not None else None
         if module is None:
             module = _program.lower(
                 simplify(traced.jaxpr),
@@ -275,12 +276,24 @@ class Lowered(_Stage):
 
         Raises:
             ValueError: the shardings are on other devices than `device_assignment`.
+            RuntimeError: they are on an AbstractMesh, and `device_assignment` is not given.
         """
         traced = self._traced
         places = self._operand_places()
-        placed = None
+        placed, own_places = None, self._places
         if places is not None:
-            placed = traced.placing.program_for(tuple(places), compiler_options)
+            placing = traced.placing
+            home = placing.plan(places)[0]
+            if home is not None and home.is_abstract:
+                if device_assignment is None:
+                    raise RuntimeError(
+                        "device_assignment cannot be `None` during compilation: shardings are on an AbstractMesh, "
+                        f"{home.mesh}, which has no devices. Pass a tuple of {home.mesh.size} devices to .compile("
+                        "device_assignment=...)."
+                    )
+                placing, places = placing.on_devices(places, tuple(device_assignment))
+                own_places = places
+            placed = placing.program_for(tuple(places), compiler_options)
         if device_assignment is not None:
             given = tuple(device_assignment)
             own = (xla.local_devices()[0],) if placed is None else tuple(placed.home.devices)
@@ -290,7 +303,7 @@ class Lowered(_Stage):
                     f"arguments and results: got {[d.id for d in given]} for {[d.id for d in own]}."
                 )
         if placed is not None:
-            return Compiled(traced, self.in_tree, placed, self._places)
+            return Compiled(traced, self.in_tree, placed, own_places)
         options = {**(traced.compiler_options or {}), **(compiler_options or {})} or None
         program = Program(
             traced.jaxpr, traced.name, donated=traced.donated_inputs, compiler_options=options, lowered=self._module

@@ -11,7 +11,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
-from gradix._core.divisions import entries, undivided
+from gradix._core.divisions import entries, resized, undivided
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
@@ -99,9 +99,10 @@ class ConvGeneralDilated(Primitive):
 
     def transpose(self, ct, lhs, rhs, **params):
         params.update(preferred_element_type=None)
-        # Products are summed over the features of the result, or over the batch: the compiler divides these.
-        batch, features, *_ = params["dimension_numbers"][2]
-        if entries(ct.aval)[features if type(lhs) is Linear else batch] is not None:
+        # Products are summed over the features of the result, or over batch and space: the compiler divides these.
+        batch, features, *space = params["dimension_numbers"][2]
+        row = entries(ct.aval)
+        if any(row[i] is not None for i in ((features,) if type(lhs) is Linear else (batch, *space))):
             ct, lhs, rhs = [a if type(a) is Linear else _left_to_the_compiler(a) for a in (ct, lhs, rhs)]
         if type(lhs) is Linear:
             return [_lhs_cotangent(ct, lhs, convert_element_type(rhs, ct.aval.dtype), **params), None]
@@ -140,10 +141,15 @@ class ConvGeneralDilated(Primitive):
         (lhs, rhs), (l, r, o) = avals, params["dimension_numbers"]
         if params.get("batch_group_count", 1) != 1:
             return super().divide(mesh, avals, outs, params)
-        undivided(self.name, lhs, l[1:], "features and space")
+        undivided(self.name, lhs, l[1:2], "features")
         undivided(self.name, rhs, r[1:], "input features and space")
-        out: list = [None] * outs[0].ndim
-        out[o[0]], out[o[1]] = entries(lhs)[l[0]], entries(rhs)[r[0]]
+        sizes, out = list(lhs.shape), [None] * outs[0].ndim
+        for i, k in zip(l[2:], o[2:]):
+            sizes[i] = outs[0].shape[k]
+        space = resized(self.name, lhs, sizes, mesh)  # devices exchange what windows reach of their neighbours
+        for i, k in zip((l[0], *l[2:]), (o[0], *o[2:])):
+            out[k] = space[i]
+        out[o[1]] = entries(rhs)[r[0]]
         return [tuple(out)]
 
     def lower(

@@ -9,6 +9,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.divisions import entries, undivided
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear
 from gradix._core.trace import bind
@@ -92,6 +93,16 @@ class Cholesky(Factorization):
 
 class TriangularSolve(Factorization):
     """X with `op(a) X = b`, or `X op(a) = b`, for triangular `a`; linear in `b`."""
+
+    def divide(self, mesh, avals, outs, params):
+        a, b = avals
+        free = b.ndim - (1 if params["left_side"] else 2)  # each of these columns, or rows, is solved for by itself
+        held = entries(b)[free]
+        if held is None:
+            return super().divide(mesh, avals, outs, params)
+        undivided(self.name, a, range(a.ndim), "both axes of the triangular matrix, where columns of b are divided")
+        row = undivided(self.name, b, [i for i in (b.ndim - 2, b.ndim - 1) if i != free], "the axis that is solved for")
+        return [row]
 
     def abstract(self, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
         if a.dtype != b.dtype:

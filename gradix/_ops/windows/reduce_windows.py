@@ -10,7 +10,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import as_dim
-from gradix._core.divisions import entries, undivided
+from gradix._core.divisions import entries, resized
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import max_p, min_p
@@ -103,10 +103,7 @@ class ReduceWindow(Primitive):
         return bind(self, args, windowed(params).with_axis(axes[0]).params()), axes[0]
 
     def divide(self, mesh, avals, outs, params):
-        w = params["window_dimensions"]
-        return [
-            undivided(self.name, avals[0], [i for i, n in enumerate(w) if n != 1], "the axes that windows extend over")
-        ]
+        return [resized(self.name, avals[0], outs[0].shape, mesh)]
 
     def lower(self, em, out, x, **params):
         x = self.widened(em, x)
@@ -240,6 +237,9 @@ class SelectAndGatherAdd(Primitive):
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
         return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
 
+    def divide(self, mesh, avals, outs, params):
+        return [resized(self.name, a, outs[0].shape, mesh) for a in avals if a.division is not None][:1]
+
     def lower(self, em, out, t, x, *, select_prim, **params):
         if not out.size:
             return em.constant(0, out)
@@ -286,14 +286,11 @@ class SelectAndScatterAdd(Primitive):
         return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
 
     def divide(self, mesh, avals, outs, params):
-        for a in avals:
-            undivided(
-                self.name,
-                a,
-                [i for i, n in enumerate(params["window_dimensions"]) if n != 1],
-                "the axes that windows extend over",
-            )
-        return [entries(avals[1])]
+        source, x = avals
+        if x.division is None:
+            return [resized(self.name, source, x.shape, mesh)]
+        resized(self.name, x, source.shape, mesh)
+        return [entries(x)]
 
     def lower(self, em, out, source, x, *, select_prim, **params):
         w = windowed(params)

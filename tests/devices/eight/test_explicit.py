@@ -357,3 +357,57 @@ def test_vmap_of_shard_map_keeps_the_mapped_axis_divided(name, check):
         )
         if name is None:
             assert gradix.jit(gradix.vmap(index))(a).shape == (4, 8)
+
+
+@pytest.mark.parametrize("spec", [P("x", "y"), P(None, "x"), P("y", "x"), P(("x", "y"))])
+def test_windows_and_convolutions_extend_over_divided_axes(spec):
+    a, w = (
+        np.sin(np.arange(8 * 16 * 4.0, dtype="f")).reshape(8, 16, 4),
+        np.cos(np.arange(60.0, dtype="f")).reshape(5, 4, 3),
+    )
+
+    def convolved(x, w):
+        return lax.conv_general_dilated(x, w, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
+
+    def pooled(x):
+        return lax.reduce_window(x, -np.inf, lax.max, (1, 2, 1), (1, 2, 1), "SAME")
+
+    def summed(x):
+        return lax.reduce_window(x, 0.0, lax.add, (1, 3, 1), (1, 1, 1), "SAME")
+
+    loss = lambda f: lambda *args: (f(*args) ** 2).sum()  # noqa: E731
+    for f in (lambda x: convolved(x, w), pooled, summed, gradix.grad(loss(pooled))):
+        out = gradix.jit(f)(reshard(a, spec))
+        assert out.sharding.spec == P(*spec, *[None] * (3 - len(spec)))
+        np.testing.assert_allclose(reshard(out, P()), f(a), rtol=2e-5, atol=1e-5)
+    for i in (0, 1):
+        g = gradix.jit(gradix.grad(loss(convolved), i))(reshard(a, spec), w)
+        np.testing.assert_allclose(reshard(g, P()), gradix.grad(loss(convolved), i)(a, w), rtol=2e-4, atol=1e-4)
+    with pytest.raises(ShardingTypeError, match="features"):
+        convolved(reshard(a, P(None, None, "x")), w)
+
+
+def test_columns_are_solved_for_where_they_lie():
+    a, b = np.eye(4, dtype="f") * 2 + 1, np.arange(32.0, dtype="f").reshape(8, 4)
+    out = gradix.vmap(jnp.linalg.solve, in_axes=(None, 0))(a, reshard(b, P("x")))
+    assert out.sharding.spec == P("x", None)
+    np.testing.assert_allclose(out, np.linalg.solve(a, b.T).T, rtol=1e-4, atol=1e-4)
+
+
+def test_broadcast_like_divides_alike():
+    like = reshard(np.zeros((8, 2)), P("x", "y"))
+    assert lax.broadcast_like(np.ones(2), like).sharding.spec == P("x", "y")
+    with pytest.raises(ValueError, match="Incompatible shardings for broadcasting"):
+        lax.broadcast_like(reshard(np.ones(8), P("x")), reshard(np.ones((4, 8)), P("x", "y")))
+
+
+def test_parts_of_other_axes_keep_their_division_inside_of_shard_map():
+    x = reshard(np.arange(32.0, dtype="f").reshape(4, 8), P("x", "y"))
+
+    @gradix.jit
+    @gradix.shard_map(in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    def f(x):
+        ones = lax.pcast(reshard(jnp.ones((1, 8)), P(None, "y")), ("x",), to="varying")
+        return x + ones + lax.pmax(x, "x")
+
+    np.testing.assert_allclose(f(x), x + 1 + np.max(x, 0), rtol=1e-6)
