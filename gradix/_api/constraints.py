@@ -92,7 +92,7 @@ def _check_own_devices(name: str, x, sharding) -> None:
             f"{name}: the sharding {sharding} is on an AbstractMesh, which has no devices, so that the array must have "
             f"a NamedSharding; got {sharding_of(x)}. Pass a sharding on a Mesh."
         )
-    own = sharding_of(x).mesh
+    own = sharding_of(x).mesh  # type: ignore[attr-defined]
     if own.shape_tuple != sharding.mesh.shape_tuple:
         raise ValueError(
             f"Mesh shape of the input {own.shape_tuple} does not match the mesh shape of the target sharding "
@@ -126,7 +126,7 @@ def _apply(name: str, prim, x, given):
         type(x) is ArrayImpl
         and state.stage is None
         and not isinstance(mesh, AbstractMesh)
-        and not (prim is reshard_p and x.aval.place is not None and getattr(mesh, "auto_axes", ()))
+        and not (prim is reshard_p and x.aval.place is not None and mesh is not None and mesh.auto_axes)
         and not (sums(x.aval).unreduced or getattr(sharding, "spec", _WHOLE).unreduced)
     ):
         if sharding != sharding_of(x):

@@ -37,6 +37,13 @@ class _OnMesh(JitFunction):
     """A jitted function that runs on the mesh in force where it is called."""
 
     def __call__(self, *args, **kwargs):
+        options, mesh = self._asked, _options.gradix_mesh
+        if mesh is not None and mesh.axis_names and (options.device is not None or options.backend is not None):
+            raise ValueError(
+                "Mesh context manager should not be used with jit when backend or device is also specified as an "
+                f"argument to jit: {self._name} asks for {options.device or options.backend}, and {mesh} is in force. "
+                "Leave one of them out."
+            )
         with _on_mesh_in_force():
             return super().__call__(*args, **kwargs)
 
@@ -59,7 +66,7 @@ def pjit(fun: Any = None, in_shardings: Any = _UNSET, out_shardings: Any = _UNSE
         options: the other options of `jit`.
 
     Raises:
-        TypeError, ValueError: as for `jit`.
+        TypeError, ValueError: as for `jit`; also for a device or backend where a mesh is in force.
 
     Example:
         >>> from gradix.experimental.pjit import pjit

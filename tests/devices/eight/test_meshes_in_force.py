@@ -27,6 +27,8 @@ def test_pjit_runs_on_the_mesh_of_a_with_block():
             assert f(X).sharding == NamedSharding(m, P()), f
         assert named.lower(X).compile().output_shardings == NamedSharding(m, P())
         assert len(gradix.jit(lambda x: x)(jnp.asarray(X)).sharding.device_set) == 1
+        with pytest.raises(ValueError, match="should not be used with jit when backend or device"):
+            pjit(lambda x: x, device=gradix.devices()[0])(X)
         with pytest.raises(ValueError, match="incompatible devices"):
             whole(gradix.device_put(X, gradix.devices()[5]))
     np.testing.assert_array_equal(whole(X), 2 * X)
