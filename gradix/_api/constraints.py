@@ -12,8 +12,8 @@ from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, Layout
 from gradix._core.divisions import entries, explicit_entries, names_in, sums
 from gradix._core.mesh import AbstractMesh
-from gradix._core.named_sharding import NamedSharding
-from gradix._core.sharding import PartitionSpec, Sharding
+from gradix._core.named_sharding import NamedSharding, axes_of
+from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.sharding import (
     asked as asked,
@@ -133,6 +133,8 @@ def _apply(name: str, prim, x, given):
             check_move(x, sharding)
         return placed(x, sharding)
     if isinstance(sharding, NamedSharding):
+        if prim is sharding_constraint_p and x.aval.division is not None:
+            sharding = _beside_types(sharding, entries(x.aval))
         return bind(prim, (x,), {"sharding": sharding})
     mapped: Any = getattr(getattr(x, "_trace", None), "axis", None)
     if getattr(mapped, "spmd_name", None) is not None:
@@ -141,6 +143,20 @@ def _apply(name: str, prim, x, given):
             f"PartitionSpec on the mesh in force, to which the axis is added; got {sharding}."
         )
     return x
+
+
+def _beside_types(sharding: NamedSharding, row) -> NamedSharding:
+    """A constraint over axes that the compiler divides over, beside the explicit ones in a type."""
+    spec, explicit = sharding.spec, set(sharding.mesh.explicit_axes)
+    if not explicit.issuperset(names_in(row)):
+        return sharding
+    n = max([len(spec), *[i + 1 for i, e in enumerate(row) if e is not None]])
+    whole = [*spec, *[None] * (n - len(spec))]
+    joined = [
+        p if p is UNCONSTRAINED else (*axes_of(e), *[a for a in axes_of(p) if a not in explicit]) or None
+        for p, e in zip(whole, row)
+    ]
+    return sharding.update(spec=spec.update(partitions=tuple(joined)))
 
 
 def _checked(name: str, x, sharding) -> Sharding:

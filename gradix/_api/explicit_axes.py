@@ -39,10 +39,16 @@ class _axis_types:
         _config.leave_local("gradix_mesh", self.before)
 
 
-def _mesh_for(what: str, leaves) -> BaseMesh:
+def _known_mesh(leaves) -> BaseMesh | None:
+    """The mesh in force, or that of arrays."""
     mesh = _options.gradix_mesh
     if mesh is None or not mesh.axis_names:
         mesh = mesh_of([x.aval for x in leaves if isinstance(x, Array)])
+    return mesh
+
+
+def _mesh_for(what: str, leaves) -> BaseMesh:
+    mesh = _known_mesh(leaves)
     if mesh is None:
         raise ValueError(
             "Context mesh cannot be empty. Please use `gradix.set_mesh` API to enter into a mesh context, "
@@ -56,6 +62,13 @@ def _named(what: str, axes, mesh: BaseMesh) -> tuple:
     unknown = [n for n in names if n not in mesh.axis_names]
     if unknown:
         raise ValueError(f"{what}: axes={axes} names {unknown}, which {mesh} does not have.")
+    manual = [n for n in names if n in mesh.manual_axes]
+    if manual:
+        raise NotImplementedError(
+            f"{what}: Going from `Manual` axes to `Auto` or `Explicit` ones is not possible: {manual} are manual in "
+            f"the shard_map around the call, where each device has its part. Call {what} outside of shard_map, or name "
+            f"other axes of {mesh}."
+        )
     return names
 
 
@@ -100,6 +113,7 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
     Raises:
         TypeError: `out_sharding` is given neither here nor in the call.
         ValueError: no mesh is in force, or it lacks an axis.
+        NotImplementedError: an axis is manual, inside of `shard_map`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -122,7 +136,11 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
                 "Missing required keyword argument: 'out_sharding'. auto_axes cannot know from types how "
                 "its results are divided: write auto_axes(f, out_sharding=PartitionSpec(...))."
             )
-        mesh = _mesh_for("auto_axes", flatten((args, kwargs))[0])
+        leaves, tree = flatten(wanted, lambda s: isinstance(s, PartitionSpec))
+        given = flatten((args, kwargs))[0]
+        if all(s == PartitionSpec() for s in leaves) and _known_mesh(given) is None:
+            return f(*args, **kwargs)  # nothing is divided
+        mesh = _mesh_for("auto_axes", given)
         names = _named("auto_axes", axes, mesh)
 
         def inside(args, kwargs):
@@ -131,7 +149,6 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
                 out = f(*args, **kwargs)
             return reshard(out, _on_mesh(wanted, mesh))
 
-        leaves, tree = flatten(wanted, lambda s: isinstance(s, PartitionSpec))
         return _run(compiled, (mesh, tuple(leaves), tree), inside, (args, kwargs))
 
     return automatic

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gradix._api.constraints import asked, of_rank, reshard
+from gradix import lax
+from gradix._api.constraints import asked, of_rank, reshard, with_sharding_constraint
 from gradix._api.placing import device_put
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
@@ -29,4 +30,6 @@ def place(x: Array, device, out_sharding) -> Array:
     if device is None and isinstance(out_sharding, (NamedSharding, PartitionSpec)):
         out_sharding = of_rank(asked("out_sharding", out_sharding, (x,)), x.aval.ndim)
     target = device if device is not None else out_sharding
+    if isinstance(device, NamedSharding) and (isinstance(x, Tracer) or is_staging()):
+        return with_sharding_constraint(lax.stage(x), device)
     return x if target is None or isinstance(x, Tracer) else device_put(x, target)

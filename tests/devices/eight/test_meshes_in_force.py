@@ -173,3 +173,30 @@ def test_axes_join_before_one_that_is_whole():
         y = gradix.device_put(np.zeros((4, 2, 2), "float32"), P("x", "y", None))  # two elements on each device
         with pytest.raises(gradix.errors.ShardingTypeError, match="reshape is not supported"):
             y.reshape(16)
+
+
+def test_constraints_divide_beside_types():
+    with gradix.set_mesh(gradix.make_mesh((2, 2), ("x", "y"), (EXPLICIT, AUTO))):
+        x = gradix.device_put(X, P("x"))
+        for spec, found in ((P("y"), P(("x", "y"))), (P(None, "y"), P("x", "y"))):
+            out = gradix.jit(lambda x, s=spec: lax.with_sharding_constraint(x, s))(x)
+            assert out.sharding.is_equivalent_to(NamedSharding(out.sharding.mesh, found), 2)
+
+
+@pytest.mark.parametrize("make", [lambda s: jnp.array(X, device=s), lambda s: jnp.zeros((4, 4), device=s)])
+def test_arrays_made_in_programs_lie_where_they_are_asked_to(make):
+    s = NamedSharding(mesh(AUTO, AUTO), P("x", "y"))
+    assert gradix.jit(lambda: make(s))().sharding == s
+    assert gradix.jit(lambda x: jnp.array(x, device=s))(X).sharding == s
+
+
+def test_auto_axes_without_a_mesh_and_within_shard_map():
+    whole = gradix.sharding.auto_axes(lambda x: x + 1, out_sharding=P())
+    np.testing.assert_array_equal(gradix.jit(whole)(X), X + 1)
+    m = mesh(AUTO, AUTO)
+
+    def inside(x):
+        return gradix.sharding.auto_axes(lambda x: x, axes=("x",), out_sharding=P("x"))(x)
+
+    with gradix.set_mesh(m), pytest.raises(NotImplementedError, match="Going from `Manual` axes.*outside of shard_map"):
+        gradix.shard_map(inside, mesh=m, in_specs=P("x"), out_specs=P("x"))(X)
