@@ -170,7 +170,7 @@ def push_of(f, *primals):
         (lambda: gradix.linear_transpose(lambda x: x * x, 1.0)(1.0), NotImplementedError, "not linear"),
         (lambda: gradix.linear_transpose(lambda x: 1 / x, 1.0)(1.0), NotImplementedError, "not linear"),
         (lambda: gradix.linear_transpose(jnp.sin, 1.0)(1.0), NotImplementedError, "primitive 'sin'.*transpose"),
-        (lambda: gradix.linear_transpose(lambda x: x * 2, 1.0)((1.0, 1.0)), ValueError, "tree structure"),
+        (lambda: gradix.linear_transpose(lambda x: x * 2, 1.0)((1.0, 1.0)), TypeError, "tree structure"),
     ],
 )
 def test_errors(call, error, message):
