@@ -81,7 +81,8 @@ def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home |
             f"AbstractMesh size: {abstract[0].size} does not match the device assignment size: "
             f"{len(asked[0][1]) if asked else abstract[-1].size}. All shardings of {name} need as many devices."
         )
-    if not asked and abstract:
+    in_force = mesh_to_run_on() if abstract else None
+    if not asked and abstract and (in_force is None or in_force.size != abstract[0].size):
         return abstract_home(abstract[0])
     if not asked:
         context = mesh_to_run_on()

@@ -51,3 +51,9 @@ def test_an_abstract_mesh_in_force_divides_what_is_lowered():
         other = struct.update(sharding=NamedSharding(AbstractMesh((1,), ("x",), (AxisType.Explicit,)), P("x")))
         with pytest.raises(ValueError, match="mesh in force.*should match that of the shardings"):
             gradix.jit(double).trace(other).lower(lowering_platforms=("tpu",))
+
+
+def test_the_mesh_in_force_names_the_devices():
+    f = gradix.jit(double, in_shardings=ABSTRACT, out_shardings=ABSTRACT)
+    with gradix.set_mesh(gradix.make_mesh((2,), ("x",), (AxisType.Auto,), devices=gradix.devices()[2:])):
+        assert "num_partitions = 2" in f.trace(gradix.ShapeDtypeStruct((8, 2), "float32")).lower().as_text()
