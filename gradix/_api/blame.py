@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import linecache
 
+from gradix._base.lazy import lazy_module
 from gradix._base.source import located
 from gradix._control.call import jit_p
+from gradix._core.aval import seen
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, fold
 from gradix._core.trace import bind_equation
+
+_results = lazy_module("gradix._api.counted.results")
 
 
 def blame(closed: ClosedJaxpr, args: list, name: str) -> list:
@@ -18,7 +22,12 @@ def blame(closed: ClosedJaxpr, args: list, name: str) -> list:
             line, its name and the types of its operands.
     """
 
+    numbers = None if seen.counts is None else _results.Numbers()
+
     def apply(eqn, operands):
+        return evaluated(eqn, operands) if numbers is None else numbers.apply(eqn, operands, evaluated)
+
+    def evaluated(eqn, operands):
         if eqn.primitive is jit_p:
             return blame(eqn.params["jaxpr"], operands, name)
         try:

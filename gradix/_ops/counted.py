@@ -2,6 +2,7 @@
 
 `size_p` defines a dimension variable for the equations after it. `prefix_p` has the first elements
 of a buffer along one axis, as many as a size says; its transpose `whole_p` has zeros after them.
+`buffer_p` has anything after them, for results of which the first elements are all that is read.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Prefix(Structural):
 
 
 class Whole(Structural):
-    """An array with zeros after its elements along an axis, up to the size `bound`."""
+    """An array with further elements after its own along an axis, up to the size `bound`."""
 
     def abstract(self, x, *, axis, bound):
         return make_aval((*x.shape[:axis], bound, *x.shape[axis + 1 :]), x.dtype, x.weak_type)
@@ -64,7 +65,8 @@ class Whole(Structural):
         return bind(self, args, {"axis": axis, "bound": bound}), a
 
 
-size_p, prefix_p, whole_p = Size("size"), Prefix("prefix"), Whole("whole")
+size_p, prefix_p = Size("size"), Prefix("prefix")
+whole_p, buffer_p = Whole("whole"), Whole("buffer")
 
 
 def define(n, bound, dim=None):
@@ -86,3 +88,9 @@ def whole(x, axis: int, bound=None):
     size = x.aval.shape[axis]
     bound = bound_of(size) if bound is None else bound
     return x if size is bound else bind(whole_p, [x], {"axis": axis, "bound": bound})
+
+
+def buffer(x, axis: int):
+    """As `whole`, with arbitrary elements after those of the array."""
+    size = x.aval.shape[axis]
+    return bind(buffer_p, [x], {"axis": axis, "bound": bound_of(size)})

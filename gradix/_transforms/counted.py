@@ -10,7 +10,7 @@ from gradix._core.dimensions.counts import CountScope, counts_in, fresh_count, s
 from gradix._core.dimensions.expression import SymbolicDim, has_counts
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, holds
 from gradix._core.trace import state
-from gradix._ops.counted import define, prefix, whole
+from gradix._ops.counted import buffer, define, prefix, whole
 
 NONE: frozenset = frozenset()
 
@@ -107,10 +107,10 @@ def for_evaluation(jaxpr: Jaxpr) -> Jaxpr:
             if count.dim in own:
                 bound = count.bound if type(count.bound) is int else substituted(count.bound, names)
                 new[count.dim] = names[name] = fresh_count(bound, count.place, scope)
-    return _Renamed(new).program(jaxpr)
+    return Renamed(new).program(jaxpr)
 
 
-class _Renamed:
+class Renamed:
     """Replaces counts in programs, types and parameters."""
 
     def __init__(self, new: dict):
@@ -192,10 +192,11 @@ class Closing:
     def _is_own(self, d) -> bool:
         return type(d) is SymbolicDim and not counts_in(d).isdisjoint(self.dims)
 
-    def close(self, x):
+    def close(self, x, is_filled: bool = True):
+        """The buffer of a value, which `is_filled` with zeros, or holds anything after the elements."""
         for i, d in enumerate(x.aval.shape):
             if self._is_own(d):
-                x = whole(x, i)
+                x = whole(x, i) if is_filled else buffer(x, i)
         return x
 
     def define(self, values) -> None:

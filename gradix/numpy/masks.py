@@ -41,9 +41,8 @@ def first_places(mask, size: int):
         there = lax.lt(slots, lax.broadcast_in_dim(last, (size,), ()))
         found = count_by_halving(count, slots, lax.le, dtype)
         return lax.select(there, found, lax.full((size,), number(0, dtype))), there
-    total = lax.reduce_sum(convert(mask, dtype), (0,))
-    there = lax.lt(slots, lax.broadcast_in_dim(total, (size,), ()))
-    return _order.true_places(mask, size, dtype), there
+    places, total = _order.true_places(mask, size, dtype)
+    return places, lax.lt(slots, lax.broadcast_in_dim(total, (size,), ()))
 
 
 def unravelled(flat, shape: tuple) -> list:

@@ -1,10 +1,14 @@
 """Results whose sizes values decide, as they reach Python: they are cut without programs, and without harm to others."""
 
+import re
+
 import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix import lax
+from gradix._core.jaxpr import holds
 from gradix._runtime import xla
 
 N = 400_000  # more elements than operations on the host take
@@ -93,3 +97,93 @@ def test_warm_calls_cut_as_the_first(name, kind):
         for x, y in zip(gradix.tree.leaves(a), gradix.tree.leaves(b), strict=True):
             assert x.aval is y.aval
             np.testing.assert_array_equal(x, y)
+
+
+# -- what a selection reads and writes -------------------------------------------------------------
+
+
+def lowered(f, n=N) -> str:
+    return gradix.jit(f).lower(gradix.ShapeDtypeStruct((n,), "float32")).as_text()
+
+
+@pytest.mark.parametrize(
+    "f", [lambda x: x[x > 0], lambda x: jnp.nonzero(x > 0)[0], lambda x: jnp.nonzero(x > 0, size=N, fill_value=7)[0]]
+)
+@pytest.mark.parametrize("n", [50, N])
+def test_places_and_their_number_are_found_together(f, n):
+    text = lowered(f, n)
+    assert len(re.findall(r"= stablehlo.compare  ?GT", text)) == 1
+    if n == N:  # a native loop finds both
+        assert "@places" in text and "@blocks" not in text and "stablehlo.reduce" not in text
+
+
+def test_where_the_number_alone_is_used_no_places_are_written():
+    for f in (lambda x: x[x > 0].sum(), lambda x: x[x > 0].mean(), lambda x: jnp.arange(5) + x[x > 0].shape[0]):
+        text = lowered(f)
+        assert "places" not in text and "scatter" not in text
+    assert int(gradix.jit(lambda x: jnp.asarray(x[x > 0].shape[0]))(jnp.arange(-2.0, 7))) == 6
+
+
+def test_the_number_of_places_counts_those_beyond_the_size():
+    x = jnp.arange(60).reshape(3, 20) % 7 > jnp.array([[1], [3], [9]])
+    f = lambda row: jnp.nonzero(row, size=4, fill_value=-1)[0]  # noqa: E731
+    have = gradix.jit(gradix.vmap(f))(x)
+    np.testing.assert_array_equal(have, [np.r_[np.flatnonzero(r)[:4], [-1] * 4][:4] for r in np.asarray(x)])
+
+
+@pytest.mark.parametrize("f", [jnp.cumsum, jnp.sort])
+def test_what_lies_past_a_result_is_not_written(f):
+    """The host, and programs that take it, read the elements alone."""
+    selected = gradix.make_jaxpr(gradix.jit(lambda x: f(x[x > 0])))(jnp.ones(4))
+    assert holds(selected.jaxpr, lambda e: e.primitive.name == "buffer")
+    assert not holds(selected.jaxpr, lambda e: e.primitive.name == "whole")
+
+
+# -- options that look for NaN ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def looking_for_nan():
+    gradix.config.update("jax_debug_nans", True)
+    yield
+    gradix.config.update("jax_debug_nans", False)
+
+
+def _with_programs_inside(x):
+    y = lax.scan(lambda c, v: (c + v, c * v), 0.0, x[x > 0])[1]
+    z = gradix.jit(lambda y: y[y > 1] * y.shape[0])(y)
+    return jnp.log(4 - z).sum() / z.shape[0]
+
+
+def _roots(x):
+    return jnp.sqrt(x[x > 0] - 2)
+
+
+def test_elements_past_a_result_are_no_nan(looking_for_nan):
+    x = jnp.array([3.0, -1.0, 4.0, -2.0, 5.0])
+    for f in (_roots, lambda x: jnp.sort(jnp.log(x[x > 0])), lambda x: gradix.jit(_roots)(x)[:1]):
+        want = f(x)
+        np.testing.assert_allclose(gradix.jit(f)(x), want, rtol=1e-6)
+        np.testing.assert_allclose(
+            gradix.grad(lambda x: gradix.jit(f)(x).sum())(x), gradix.grad(lambda x: f(x).sum())(x)
+        )
+
+
+@pytest.mark.parametrize("f, name", [(_roots, "sqrt"), (_with_programs_inside, "log")])
+def test_the_operation_that_gave_a_nan_is_named(f, name, looking_for_nan):
+    x = jnp.array([1.0, -2.0, 3.0, -4.0, 5.0])
+    with pytest.raises(
+        FloatingPointError, match=rf"encountered in {name}\..*comes from {name} of float32\[.*test_results.py:\d+:"
+    ):
+        gradix.jit(f)(x)
+
+
+def test_results_that_were_traced_before_are_looked_at_too():
+    f = gradix.jit(_roots)
+    x = jnp.array([3.0, -1.0, 4.0])
+    want = np.asarray(f(x))
+    gradix.config.update("jax_debug_nans", True)
+    try:
+        np.testing.assert_array_equal(f(x), want)
+    finally:
+        gradix.config.update("jax_debug_nans", False)

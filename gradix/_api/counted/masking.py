@@ -290,6 +290,11 @@ def _whole(S, e, x):
     return fitted(x, axis, S.bound(e.params["bound"]))
 
 
+@rule("buffer")
+def _buffer(S, e, x):
+    return fitted(x, e.params["axis"], S.bound(e.params["bound"]))
+
+
 @rule("dim_as_value")
 def _dim_as_value(S, e):
     return convert_element_type(S.value(e.params["dim"]), e.outvars[0].aval.dtype)

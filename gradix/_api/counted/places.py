@@ -9,7 +9,6 @@ from gradix._core import dtypes
 from gradix._core.jaxpr import Literal
 from gradix._core.trace import NeedsProgram, state
 from gradix._ops.arithmetic import add, max as max_, sub
-from gradix._ops.basis import reduce_sum
 from gradix._ops.clamp import clamp
 from gradix._ops.comparison import lt
 from gradix._ops.convert import convert_element_type
@@ -35,8 +34,9 @@ def places(mask):
     if mask.aval.size == 0:
         return full((0,), np.zeros((), dtype))
     flat = mask if mask.aval.ndim == 1 else reshape(mask, (mask.aval.size,))
-    dim = dimension_of(flat, mask, dtype)
-    return prefix(true_places(flat, flat.aval.shape[0], dtype), dim)
+    n = flat.aval.shape[0]
+    found, count = true_places(flat, n, dtype)
+    return prefix(found, dimension_of(count, mask, n))
 
 
 def parts(x, points: list, axis: int) -> list:
@@ -64,8 +64,8 @@ def parts(x, points: list, axis: int) -> list:
 # -- one size for equal masks ----------------------------------------------------------------------
 
 
-def dimension_of(flat, mask, dtype):
-    """The number of true elements of a row, as a dimension; the same one for equal masks."""
+def dimension_of(count, mask, bound):
+    """The number of true elements of a mask, as a dimension; the same one for equal masks."""
     known, key = {}, None
     if type(mask) is StagingTracer:
         trace = mask._trace
@@ -73,8 +73,7 @@ def dimension_of(flat, mask, dtype):
         key = _Made(trace).key(mask._var)
     found = known.get(key)
     if found is None:
-        count = reduce_sum(convert_element_type(flat, dtype), (0,))
-        found = define(count, flat.aval.shape[0])
+        found = define(count, bound)
         if type(mask) is StagingTracer and mask._trace is state.stage:
             known[key] = found
     return found

@@ -7,15 +7,17 @@ program's values decide.
 
 from __future__ import annotations
 
+from gradix._base.config import state as _options
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.counts import bound_of, counts_in, substituted
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.trace import NeedsProgram, Tracer, state
-from gradix._ops.counted import define, prefix
-from gradix._ops.indexing.slicing import slice_in_dim
+from gradix._ops.counted import buffer_p, define, prefix, prefix_p, whole_p
+from gradix._ops.creation import full
+from gradix._ops.indexing.slicing import pad, slice_in_dim
 from gradix._runtime.dispatch import is_host_apart
-from gradix._transforms.counted import Closing
+from gradix._transforms.counted import Closing, Renamed
 from gradix._transforms.staging import StagingTracer
 
 
@@ -100,6 +102,31 @@ def sliced(x, size: int, axis: int):
     return ArrayImpl(part.copy() if _FEW * size <= n else part, aval)
 
 
+class Numbers(Renamed):
+    """The sizes that values decide as numbers, where a program runs one operation after another."""
+
+    def __init__(self):
+        super().__init__({})
+
+    def apply(self, eqn, operands, apply):
+        """The results of an equation, which `apply` evaluates where its types have no such size."""
+        prim, p = eqn.primitive, eqn.params
+        if prim.defines_size:
+            (n,), dim = operands, p["dim"]
+            self.new[dim] = self.names[str(dim)] = int(n.host)
+            self.scopes.add(dim.scope)
+            return [n]
+        if not self.new:
+            return apply(eqn, operands)
+        if prim is prefix_p:
+            return [sliced(operands[0], self.value(p["dim"]), p["axis"])]
+        if prim is whole_p or prim is buffer_p:
+            (x,), axis = operands, p["axis"]
+            pads = [(0, self.value(p["bound"]) - n if i == axis else 0, 0) for i, n in enumerate(x.aval.shape)]
+            return [pad(x, full((), 0, x.aval.dtype), pads)]
+        return apply(eqn.replace(params={k: self.value(v) for k, v in p.items()}), operands)
+
+
 def close(outs: list, tree) -> tuple[list, object]:
     """Results that leave the program being traced, and their tree."""
     closing = Closing(StagingTracer)
@@ -110,5 +137,7 @@ def close(outs: list, tree) -> tuple[list, object]:
     needed = frozenset().union(*[counts_in(d) for s in shapes if s is not None for d in s])
     pairs = [(d, v) for d, v in zip(closing.dims, closing.values) if d in needed]
     dims, values = [d for d, _ in pairs], [v for _, v in pairs]
-    outs = [closing.close(x) if o else x for x, o in zip(outs, own)]
+    # what looks for NaN looks at the buffers
+    is_filled = _options.jax_debug_nans or _options.jax_debug_infs
+    outs = [closing.close(x, is_filled) if o else x for x, o in zip(outs, own)]
     return [*outs, *values], CountedTree(tree, shapes, dims)

@@ -87,12 +87,14 @@ def emit_scatter(em, x, indices, updates, combine):
 def _is_long_row(site) -> bool:
     """Whether places are looked for in one long row."""
     (mask,) = site.values
-    return site.is_static() and mask.aval.ndim == 1 and mask.aval.size >= _FEWEST
+    is_row = site.is_static() and mask.aval.ndim == 1 and mask.aval.size >= _FEWEST
+    return is_row and site.params["size"] is not None
 
 
 def _by_writing(em, site, mask):
     """Each place is written behind those found so far, and overwritten if it is not one."""
-    loops, count, size = Loops(em), mask.aval.size, site.out.shape[0]
+    (places, number), loops, count = site.out, Loops(em), mask.aval.size
+    size = places.shape[0]
     longer = make_aval((size + 1,), INT)
 
     def kernel(mask, out):
@@ -114,7 +116,8 @@ def _by_writing(em, site, mask):
     found, out = em.kernel("places", [SCALAR, longer], kernel, mask, em.constant(0, longer), whole=True)
     row = make_aval((size,), INT)
     is_one = em.compare(em.iota(row, 0), em.spread(em.reshape(found, (1,)), row.shape), "LT")
-    return em.convert(em.select(is_one, em.head(out, (size,)), em.constant(0, row)), site.out.dtype)
+    out = em.select(is_one, em.head(out, (size,)), em.constant(0, row))
+    return [em.convert(out, places.dtype), em.convert(found, number.dtype)]
 
 
 REWRITES = (
