@@ -126,12 +126,54 @@ def test_through_jit():
     assert np.asarray(gradix.jit(lambda r, i: r[i])(r, 2)).tolist() == [1, 2]
 
 
+SQUARES = {
+    "outer": lambda v: jnp.outer(v, v),
+    "of more axes": lambda v: jnp.einsum("i,j,k->ijk", v, v, jnp.ones(2)),
+    "cubes": lambda v: jnp.einsum("i,j,k->ijk", v, v, v),
+    "solved": lambda v: jnp.linalg.inv(jnp.outer(v, v) + 3 * jnp.eye(v.shape[0])),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+def test_rows_of_several_axes_of_one_length(name):
+    f = SQUARES[name]
+    x = jnp.asarray(X)
+    want = [np.asarray(f(r[r > 0])) for r in x]
+    whole = lambda r: f(r[r > 0])  # noqa: E731
+    for g in (gradix.vmap(whole), gradix.jit(gradix.vmap(whole))):
+        have = g(x)
+        assert have.axes == (3 if name == "cubes" else 2) and have.shape[1 : 1 + have.axes] == (None,) * have.axes
+        for a, b in zip(have.to_list(), want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+    np.testing.assert_allclose(
+        have.values, np.concatenate([w.reshape(-1, *w.shape[have.axes :]) for w in want]), rtol=1e-5
+    )
+    np.testing.assert_array_equal(np.diff(have.offsets), np.bincount(have.segment_ids, minlength=len(want)))
+    np.testing.assert_allclose(have[1], want[1], rtol=1e-5)
+    assert gradix.jit(lambda r, i: r[i])(have, 1).shape == want[1].shape
+    np.testing.assert_allclose(gradix.vmap(jnp.sum)(have), [w.sum() for w in want], rtol=1e-5)
+    square = lambda r: (r @ r if r.ndim == 2 else jnp.sin(r)).sum()  # noqa: E731
+    np.testing.assert_allclose(gradix.jit(gradix.vmap(square))(have), [square(jnp.asarray(w)) for w in want], rtol=1e-4)
+    slope = gradix.grad(lambda r: gradix.vmap(lambda v: (v**3).sum())(r).sum())(have)
+    assert slope.axes == have.axes
+    for a, b in zip(slope.to_list(), want, strict=True):
+        np.testing.assert_allclose(a, 3 * b**2, rtol=1e-4)
+    through = gradix.grad(lambda x: gradix.vmap(jnp.sum)(gradix.vmap(whole)(x)).sum())(x)
+    np.testing.assert_allclose(
+        through, gradix.grad(lambda x: sum(f(r[r > 0]).sum() for r in x))(x), rtol=1e-4, atol=1e-6
+    )
+    first = have[:1]
+    assert first.axes == have.axes and len(gradix.tree.leaves(have)) == 2
+    assert repr(gradix.Ragged(1, 2, 2)) == "Ragged(1, 2, axes=2)"
+
+
 @pytest.mark.parametrize(
     "f, words",
     [
         (lambda: gradix.vmap(lambda r: r[r > 0], axis_name="i")(jnp.asarray(X)), "axis_name"),
         (lambda: gradix.vmap(lambda r: r[r > 0], out_axes=1)(jnp.asarray(X)), "out_axes=0"),
-        (lambda: gradix.vmap(lambda r: jnp.outer(r, r[r > 0]))(jnp.asarray(X)), "first axis"),
+        (lambda: gradix.vmap(lambda r: jnp.outer(r, r[r > 0]))(jnp.asarray(X)), "Move these axes to the front"),
+        (lambda: gradix.vmap(lambda r: jnp.outer(r[r < 0], r[r > 0]))(jnp.asarray(X)), "this one size"),
     ],
 )
 def test_what_cannot_be_mapped(f, words):

@@ -7,7 +7,7 @@ from gradix._api.counted.ragged import Ragged
 from gradix._base.tree import tree_flatten
 from gradix._control.mapped import mapped
 from gradix._control.program_interning import interned
-from gradix._core.dimensions.expression import has_counts, is_count
+from gradix._core.dimensions.expression import has_counts
 from gradix._ops.basis import move_axis
 from gradix._ops.dimension_values import dim_as_value
 from gradix._transforms.batch import example_aval
@@ -32,7 +32,8 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
 
     Returns:
         the results, their batch axes, and the sizes of the results that have sizes of their own:
-        a dict from the position of a result to the sizes of the examples.
+        a dict from the position of a result to the sizes of the examples, and the number of axes
+        that have them.
     """
     if axis.name is not None:
         raise NotImplementedError(
@@ -40,6 +41,7 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
             "examples, which are traced without this axis. Leave out axis_name."
         )
     positions: list[int] = []
+    ranks: list[int] = []
 
     def whole(*xs):
         outs = flat(*xs)
@@ -48,12 +50,15 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
         sizes = []
         for i in positions:
             shape = outs[i].aval.shape
-            if has_counts(shape[1:]):
-                told = next(d for d in shape[1:] if is_count(d)).scope.told(*shape)
+            rank = next((j for j, d in enumerate(shape) if d is not shape[0]), len(shape))
+            if not has_counts(shape[:1]) or has_counts(shape[rank:]):
+                told = next(d for d in shape if has_counts((d,))).scope.told(*shape)
                 raise NotImplementedError(
-                    f"vmap of a function whose result has shape {shape}: only its first axis can have a size that "
-                    f"values decide, {told}. Move that axis to the front."
+                    f"vmap of a function whose result has shape {shape}: its first axes alone can have a size that "
+                    f"values decide, and this one size, {told}. Move these axes to the front, or return x.ravel(), "
+                    "and the sizes beside it."
                 )
+            ranks.append(rank)
             sizes.append(dim_as_value(shape[0]))
             outs[i] = closing.close(outs[i])
         return [*outs, *sizes]
@@ -62,7 +67,7 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
     closed, consts = hoist(*stage(whole, avals))
     outs = mapped(interned(closed), axis.size, [*consts, *leaves], [*[None] * len(consts), *axes])
     n = len(outs) - len(positions)
-    return outs[:n], [0] * n, dict(zip(positions, outs[n:]))
+    return outs[:n], [0] * n, dict(zip(positions, zip(outs[n:], ranks)))
 
 
 def results(fun, tree, vals, sizes: dict, wanted):
@@ -74,7 +79,7 @@ def results(fun, tree, vals, sizes: dict, wanted):
                 f"vmap of {name_of(fun)} with out_axes={w} for a result whose size values decide: its rows are of "
                 "different lengths, and stay the first axis. Use out_axes=0."
             )
-        outs.append(Ragged(x, sizes[i]) if i in sizes else move_axis(x, 0, w % x.aval.ndim))
+        outs.append(Ragged(x, *sizes[i]) if i in sizes else move_axis(x, 0, w % x.aval.ndim))
     return tree.unflatten(outs)
 
 

@@ -25,6 +25,8 @@ _showing: Any = lazy_module("gradix._api.showing")
 class Ragged:
     """Rows of different lengths: row i is the first `counts[i]` elements of `buffer[i]`.
 
+    With `axes`, rows are squares, cubes and so on: as many first axes of row i have the size `counts[i]`.
+
     `vmap` maps over the rows, each with its own length, and returns a `Ragged` where the size of a
     result differs among the examples. The elements of the buffer past a row are arbitrary and do
     not count. It is a pytree of its two arrays, so that it passes through `jit` and the other
@@ -34,10 +36,12 @@ class Ragged:
         buffer: an array with an axis of rows, an axis of elements, and further axes that all
             elements have.
         counts: the lengths of the rows, a vector of integers.
+        axes: the number of axes of a row that have its length.
 
     Attributes:
         buffer: the elements, of shape (rows, greatest length, ...).
         counts: the lengths.
+        axes: the number of axes of a row that have its length, as a rule 1.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -48,13 +52,15 @@ class Ragged:
         Array([3., 0., 3.], dtype=float32)
         >>> gradix.vmap(lambda row: row[row > 1])(r)
         Ragged([[2.0], [], [3.0]], dtype=float32)
+        >>> gradix.vmap(lambda row: jnp.outer(row, row))(r)
+        Ragged([[[1.0, 2.0], [2.0, 4.0]], [], [[9.0]]], dtype=float32)
     """
 
-    __slots__ = ("buffer", "counts")
+    __slots__ = ("buffer", "counts", "axes")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, buffer, counts):
-        self.buffer, self.counts = buffer, counts
+    def __init__(self, buffer, counts, axes: int = 1):
+        self.buffer, self.counts, self.axes = buffer, counts, axes
 
     # -- making ------------------------------------------------------------------------------------
 
@@ -130,11 +136,11 @@ class Ragged:
     def __getitem__(self, i):
         """Row i, or the rows of a slice or of an array of indices."""
         if isinstance(i, (slice, list, np.ndarray)) or getattr(i, "ndim", 0):
-            return Ragged(self.buffer[i], self.counts[i])
+            return Ragged(self.buffer[i], self.counts[i], self.axes)
         if not isinstance(i, Tracer):
             i = range(len(self))[i]
         return Ragged(
-            dynamic_index_in_dim(self.buffer, i, 0, False), dynamic_index_in_dim(self.counts, i, 0, False)
+            dynamic_index_in_dim(self.buffer, i, 0, False), dynamic_index_in_dim(self.counts, i, 0, False), self.axes
         ).as_row()
 
     def __iter__(self) -> Iterator:
@@ -142,9 +148,12 @@ class Ragged:
 
     def as_row(self):
         """The array that a buffer without an axis of rows and a single count stand for."""
-        if isinstance(self.counts, Tracer):
-            return prefix(self.buffer, define(self.counts, self.buffer.shape[0]))
-        return slice_in_dim(self.buffer, 0, int(self.counts), axis=0)
+        is_traced = isinstance(self.counts, Tracer)
+        n = define(self.counts, self.buffer.shape[0]) if is_traced else int(self.counts)
+        row = self.buffer
+        for axis in range(self.axes):
+            row = prefix(row, n, axis) if is_traced else slice_in_dim(row, 0, n, axis=axis)
+        return row
 
     def map(self, function: Callable, *args):
         """`vmap(function)(self, *args)`: a function of one row for all rows.
@@ -164,7 +173,7 @@ class Ragged:
     @property
     def shape(self) -> tuple:
         """The number of rows, None for their lengths, and the shape of an element."""
-        return (self.counts.shape[0], None, *self.buffer.shape[2:])
+        return (self.counts.shape[0], *[None] * self.axes, *self.buffer.shape[1 + self.axes :])
 
     @property
     def dtype(self):
@@ -180,10 +189,10 @@ class Ragged:
             [[1], [2, 3]]
         """
         buffer = np.asarray(self.buffer)
-        return [row[:n] for row, n in zip(buffer, np.asarray(self.counts))]
+        return [row[(slice(n),) * self.axes] for row, n in zip(buffer, np.asarray(self.counts))]
 
     def live(self):
-        """Which elements of the buffer belong to a row: booleans of its first two axes.
+        """Which elements of the buffer belong to a row: booleans of its axes of rows and of lengths.
 
         Example:
             >>> import gradix
@@ -192,7 +201,10 @@ class Ragged:
                    [ True,  True]], dtype=bool)
         """
         at = as_array(np.arange(self.buffer.shape[1], dtype=np.int32))
-        return at[None, :] < self.counts[:, None]
+        one = out = at[None, :] < self.counts[:, None]
+        for i in range(1, self.axes):
+            out = out[..., None] & one.reshape(len(self), *[1] * i, -1)
+        return out
 
     @property
     def values(self):
@@ -214,7 +226,7 @@ class Ragged:
             >>> gradix.Ragged.of([[1], [2, 3]]).offsets
             Array([0, 1, 3], dtype=int32)
         """
-        ends = self.counts.cumsum()
+        ends = (self.counts**self.axes).cumsum()
         return concatenate([as_array(np.zeros(1, ends.dtype)), ends], 0)
 
     @property
@@ -228,7 +240,7 @@ class Ragged:
         """
         live = self.live()
         rows = as_array(np.arange(len(self), dtype=np.int32))
-        return (rows[:, None] + (live & False).astype(np.int32))[live]
+        return (rows.reshape(-1, *[1] * self.axes) + (live & False).astype(np.int32))[live]
 
     def __repr__(self) -> str:
         if (
@@ -236,19 +248,25 @@ class Ragged:
             or isinstance(self.counts, Tracer)
             or isinstance(self.buffer, Tracer)
         ):
-            return f"Ragged({self.buffer}, {self.counts})"
+            return f"Ragged({self.buffer}, {self.counts}{'' if self.axes == 1 else f', axes={self.axes}'})"
         return f"Ragged({[r.tolist() for r in self.to_list()]}, dtype={self.dtype})"
 
 
 def _share(r: Ragged) -> Share:
     """A derivative is taken in the elements; the gradient has rows of the same lengths."""
-    return Share([r.buffer], lambda parts: Ragged(parts[0], r.counts), lambda cts: Ragged(cts[0], r.counts))
+    return Share(
+        [r.buffer], lambda parts: Ragged(parts[0], r.counts, r.axes), lambda cts: Ragged(cts[0], r.counts, r.axes)
+    )
+
+
+def _aux(r: Ragged) -> int | None:
+    return None if r.axes == 1 else r.axes
 
 
 values[Ragged] = Value(lambda r: r, _share, is_tree=True)
 register_pytree_with_keys(
     Ragged,
-    lambda r: (((GetAttrKey("buffer"), r.buffer), (GetAttrKey("counts"), r.counts)), None),
-    lambda _, children: Ragged(*children),
-    lambda r: ((r.buffer, r.counts), None),
+    lambda r: (((GetAttrKey("buffer"), r.buffer), (GetAttrKey("counts"), r.counts)), _aux(r)),
+    lambda aux, children: Ragged(*children, aux or 1),
+    lambda r: ((r.buffer, r.counts), _aux(r)),
 )
