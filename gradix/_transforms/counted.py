@@ -8,6 +8,7 @@ from typing import Any
 from gradix._core.aval import ShapedArray
 from gradix._core.dimensions.counts import CountScope, counts_in, fresh_count, substituted
 from gradix._core.dimensions.expression import SymbolicDim, has_counts
+from gradix._core.dimensions.scope import tell_integer
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, holds
 from gradix._core.trace import state
 from gradix._ops.counted import buffer, define, prefix, whole
@@ -213,13 +214,6 @@ class Closing:
 
 # -- errors ----------------------------------------------------------------------------------------
 
-_NO_INTEGER = "'SymbolicDim' object cannot be interpreted as an integer"
-_ADVICE = (
-    "A size that values decide is known when the program runs, so Python cannot have it as an integer.\n"
-    "  instead: x.shape[0] is a size to compute with, as in x.sum() / x.shape[0] or jnp.arange(x.shape[0]); "
-    "lax.scan(f, init, x) or lax.map(f, x) goes through the elements."
-)
-
 
 def tell(error: BaseException) -> None:
     """Say in an error where the sizes in its message were decided."""
@@ -228,9 +222,9 @@ def tell(error: BaseException) -> None:
     if scope is None or message is None or "decided by values" in message:
         return
     counted = scope.counted
-    if message == _NO_INTEGER:
-        names = list(counted)
-        message = _ADVICE
+    tell_integer(error, "A size that values decide is known when the program runs")
+    if error.args[0] is not message:
+        message, names = error.args[0], list(counted)
     else:
         words = set(re.findall(r"[A-Za-z_]\w*", message))
         names = [n for n in counted if n in words]

@@ -166,6 +166,8 @@ def _run_on_arguments(trace: StagingTrace, function, avals, debug: DebugInfo) ->
         _scope.tell_scopes(e, avals, debug.arg_names)
         if seen.counts is not None:
             _counted.tell(e)
+        if isinstance(e, TypeError):
+            _scope.tell_integer(e)
         raise
 
 

@@ -388,7 +388,10 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     shape = x.aval.shape
     axis = canonical_axis(axis, len(shape))
     if shape[axis] % 2:
-        raise ValueError(f"glu: the size of axis {axis} must be divisible by 2, got shape {shape}.")
+        raise ValueError(
+            f"glu: the size of axis {axis} must be divisible by 2, got shape {shape}. Take an axis of even size, "
+            f"such as x[..., : 2 * (n // 2)] of a size n."
+        )
     a, b = lax.split(x, (shape[axis] // 2,) * 2, axis)
     return a * sigmoid(b)
 

@@ -13,7 +13,7 @@ from gradix import lax
 from gradix._api.constraints import rearranged
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import InconclusiveDimensionOperation
-from gradix._core.dimensions.expression import check_not_one, is_undecided_remainder
+from gradix._core.dimensions.expression import check_not_one, has_counts, is_undecided_remainder
 from gradix._core.operators import Array
 from gradix._core.trace import is_staging
 from gradix.numpy.axes import are_several, axes_of, axis_of
@@ -106,10 +106,14 @@ def _new_shape(own: tuple, shape) -> tuple:
         return sizes
     rest = prod([n for n in sizes if not (type(n) is int and n == -1)])
     if is_undecided_remainder(total % rest if rest else 0):
+        way = (
+            f"Cut it to a multiple before, as x[: x.shape[0] // {rest} * {rest}] does."
+            if has_counts(own)
+            else 'Give the dimension a factor, as in symbolic_shape("2*b"), or state the constraint "mod(b, 2) == 0".'
+        )
         raise InconclusiveDimensionOperation(
-            f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the remainder "
-            f"{total % rest} must be 0. Give the dimension a factor, as in "
-            'symbolic_shape("2*b"), or state the constraint "mod(b, 2) == 0".'
+            f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the remainder {total % rest} must be "
+            f"0. {way}"
         )
     if len(unknown) > 1 or type(rest) is int and (rest == 0 or type(total) is int and total % rest):
         raise TypeError(

@@ -179,12 +179,13 @@ def _along(x, axis: int, n, norm, transform):
     return jnp.moveaxis(out, -1, axis)
 
 
-def _turns(n: int, dtype):
-    """The factors `exp(-iπk / 2n)`."""
+def _turns(n: int, dtype, count=None):
+    """The first factors `exp(-iπk / 2n)`, by default n."""
+    count = n if count is None else count
     complex_ = np.complex128 if dtype == np.float64 else np.complex64
     if type(n) is not int:
-        return jnp.exp(-0.5j * np.pi * jnp.arange(n, dtype=dtype) / n).astype(complex_)
-    return jnp.asarray(np.exp(-0.5j * np.pi * np.arange(n) / n).astype(complex_))
+        return jnp.exp(-0.5j * np.pi * jnp.arange(count, dtype=dtype) / n).astype(complex_)
+    return jnp.asarray(np.exp(-0.5j * np.pi * np.arange(count) / n).astype(complex_))
 
 
 def _scales(n: int, dtype):
@@ -216,7 +217,7 @@ def _inverse(x, n: int, norm):
     behind = jnp.pad(lax.rev(x[..., 1:], (rank - 1,)), [(0, 0)] * (rank - 1) + [(1, more)])
     x = jnp.pad(x, [(0, 0)] * (rank - 1) + [(0, more)]) if more else x
     half = n // 2 + 1
-    turns = raise_rank(lax.conj(_turns(n, dtype)[:half]), rank)
+    turns = raise_rank(lax.conj(_turns(n, dtype, half)), rank)
     spectrum = lax.complex(x[..., :half], -behind[..., :half]) * turns / 2
     mixed = jnp.fft.irfft(spectrum, n)
     if type(n) is not int:

@@ -193,6 +193,7 @@ CALLS = {
     "numpy.linalg.tensorsolve": lambda v: jnp.linalg.tensorsolve(square(v), v),
     "numpy.linalg.tensordot": lambda v: jnp.linalg.tensordot(matrix(v), matrix(v), axes=((0,), (0,))),
     "numpy.linalg.cross": lambda v: jnp.linalg.cross(matrix(v), matrix(v + 1)),
+    "nn.glu": lambda v: gradix.nn.glu(v[: v.shape[0] // 2 * 2]),
     "nn.one_hot": lambda v: gradix.nn.one_hot(integers(v), 5),
     "nn.dot_product_attention": lambda v: gradix.nn.dot_product_attention(
         *[jnp.sin(matrix(v + i))[None, :, None, :] for i in range(3)]),

@@ -29,14 +29,18 @@ def on_host():
         if seen.counts is not None:
             closed = seen.counts.masked(closed)
         flat = flattened(simplify(closed))
+        is_running, again = False, None
 
         def call(operands):
-            nonlocal depth
-            depth += 1
+            nonlocal depth, is_running, again
+            if is_running:  # its operation has no rule, and asks for a program of its own
+                again = again or Program(closed, name)
+                return again(list(operands))
+            depth, is_running = depth + 1, True
             try:
                 return eval_closed(flat, *operands)
             finally:
-                depth -= 1
+                depth, is_running = depth - 1, False
 
         program.call, program.is_loaded = call, False
 

@@ -12,6 +12,7 @@ from gradix.errors import InconclusiveDimensionOperation
 
 HERE = "test_counted.py"
 X = np.array([3.0, -1.0, 4.0, -2.0, 5.0, 0.5], np.float32)
+OPEN = gradix.ShapeDtypeStruct(gradix.export.symbolic_shape("n"), "float32")
 MASKS = {"some": X > 0, "none": X > 9, "all": X > -9, "one": X > 4.5}
 
 
@@ -72,6 +73,10 @@ FUNCTIONS = {
     "eigenvalues": lambda x: jnp.linalg.eigvalsh(jnp.outer(x, x) + jnp.diag(x)),
     "orthogonal factor": lambda x: jnp.linalg.qr(wide(x)),
     "least squares": lambda x: jnp.linalg.lstsq(wide(x), x)[0],
+    "product with itself": lambda x: lax.linalg.symmetric_product(
+        jnp.outer(jnp.arange(3.0), x), jnp.ones((3, 3)), alpha=0.5
+    ),
+    "square of a product": lambda x: lax.linalg.symmetric_product(wide(x), jnp.outer(x, x), beta=2.0),
     "transform": jnp.fft.fft,
     "transform and back": lambda x: jnp.fft.irfft(jnp.fft.rfft(jnp.append(x, 1.0)), n=x.shape[0] + 1),
     "transforms along axes": lambda x: jnp.fft.ifft(jnp.outer(jnp.arange(3.0), x)).real,
@@ -272,7 +277,10 @@ def test_one_compilation_for_all_counts():
         (lambda x: x[x > 0] + x[x < 0], TypeError, "k1 is decided by values"),
         (lambda x: jnp.dot(x[x > 0], x[x < 0]), TypeError, "decided by values"),
         (lambda x: len(x[x > 0]), TypeError, "lax.scan"),
-        (lambda x: list(range(x[x > 0].shape[0])), TypeError, "jnp.arange"),
+        (lambda x: list(range(x[x > 0].shape[0])), TypeError, "lax.fori_loop(0, n, body, init)"),
+        (lambda x: np.zeros(x[x > 0].shape[0]), TypeError, "jnp.zeros(n)"),
+        (lambda x: x[x > 0].reshape(2, -1), InconclusiveDimensionOperation, "x[: x.shape[0] // 2 * 2]"),
+        (lambda x: gradix.nn.glu(x[x > 0]), ValueError, "x[..., : 2 * (n // 2)]"),
         (lambda x: list(x[x > 0]), TypeError, "lax.map"),
         (lambda x: [0] * x[x > 0].shape[0], TypeError, "jnp.arange"),
         (lambda x: x[x > 0].shape[0] * (0,), TypeError, "jnp.arange"),
@@ -293,6 +301,39 @@ def test_what_cannot_be_says_what_to_write(f, error, words):
     with pytest.raises(error, match=re.escape(words)) as found:
         gradix.jit(f)(X)
     assert HERE in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "f, instead",
+    [
+        (lambda x: [2 * i for i in range(x.shape[0])], "lax.fori_loop(0, n, body, init)"),
+        (lambda x: len(x) * x, "x.shape[0]"),
+        (lambda x: sum(x), "lax.scan(f, init, x)"),
+        (lambda x: np.ones(x.shape[0]) * x, "jnp.zeros(n)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "run", [lambda f: gradix.export.export(gradix.jit(f))(OPEN), lambda f: gradix.jit(f, symbolic="n")(X)]
+)
+def test_an_open_size_that_python_asks_for_names_the_line(run, f, instead):
+    with pytest.raises(TypeError) as found:
+        run(f)
+    line = f.__code__.co_firstlineno
+    assert re.search(
+        rf"has several values, so Python cannot have it as an integer, at .*{HERE}:{line}\.", str(found.value)
+    )
+    assert instead in str(found.value)
+
+
+def test_branches_of_open_and_decided_sizes():
+    f = lambda x: lax.cond(x[0] > 0, lambda x: x[x > 1], lambda x: x[1:], x)  # noqa: E731
+    compiled = gradix.jit(f, symbolic="n")
+    slope = gradix.jit(gradix.grad(lambda x: (f(x) ** 2).sum()), symbolic="n")
+    for n in (6, 3, 1):
+        for x in (X[:n], -X[:n]):
+            check_same(f(jnp.asarray(x)), compiled(x))
+            kept = x > 1 if x[0] > 0 else np.arange(n) > 0
+            np.testing.assert_allclose(slope(x), np.where(kept, 2 * x, 0))
 
 
 # -- with the options of jit, and across programs ---------------------------------------------------
@@ -334,8 +375,6 @@ def test_exported():
 
     f = export.export(gradix.jit(lambda x: x[x > 0].sum()))(jnp.asarray(X))
     np.testing.assert_allclose(export.deserialize(f.serialize()).call(jnp.asarray(X)), X[X > 0].sum())
-    with pytest.raises(NotImplementedError, match="size=n"):
-        export.export(gradix.jit(lambda x: x[x > 0]))(jnp.asarray(X))
 
 
 def test_derivatives_of_users():

@@ -211,3 +211,9 @@ def _qr(S, e, x):
 @rule("coupling")
 def _coupling(S, e, *xs):
     return S.same(e, xs)
+
+
+@rule("symmetric_product")
+def _symmetric_product(S, e, a, c):
+    shape = e.invars[0].aval.shape
+    return S.same(e, [S.filled(a, shape, (len(shape) - 1,), 0), c])

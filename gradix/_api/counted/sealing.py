@@ -94,8 +94,7 @@ class Sealing:
         for axis, j in enumerate(self.places[i]):
             if j is not None:
                 bound = self.bounds[j]
-                is_open = type(x.aval.shape[axis]) is SymbolicDim
-                x = whole(x, axis, bound) if is_open else fitted(x, axis, bound)
+                x = whole(x, axis, bound) if counts_in(x.aval.shape[axis]) else fitted(x, axis, bound)
         return x
 
     # -- outside -----------------------------------------------------------------------------------

@@ -381,12 +381,12 @@ def check_not_one(name: str, shape) -> None:
             )
 
 
-def check_some(name: str, shape) -> None:
-    """Raise if values decide whether an array has elements, where the result of none has other axes."""
+def check_some(name: str, shape, what: str = "shape") -> None:
+    """Raise if values decide whether an array has elements, where the result of none is of another type."""
     for d in shape:
         if may_be_empty(d):
             raise InconclusiveDimensionOperation(
-                f"{name} of an array of shape {shape} without elements has another shape: "
+                f"{name} of an array of shape {shape} without elements has another {what}: "
                 f"{d.scope.told(d)}.\n  instead: fix the size, as in x[jnp.nonzero(mask, size=n)]."
             )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from gradix._base.source import current
+from gradix._base.source import current, is_inside, located
 from gradix._core.dimensions import parsing
 from gradix._core.dimensions.bounds import upper
 from gradix._core.dimensions.contradictions import Contradiction, check_gap, check_remainders
@@ -382,6 +382,39 @@ def tell_scopes(error: BaseException, avals, names) -> None:
         notes = getattr(error, "__notes__", ())
         if text and not any("are of different scopes" in n for n in notes):
             error.add_note(f"Note: {text}")
+
+
+NO_INTEGER = "'SymbolicDim' object cannot be interpreted as an integer"
+_NO_SIZE_OF_NUMPY = "expected a sequence of integers or a single integer, got"
+
+
+def tell_integer(error: BaseException, why: str = "A symbolic size has several values") -> None:
+    """Say in Python's or NumPy's error about a size that is no number what to write instead."""
+    message = error.args[0] if error.args else None
+    if message == NO_INTEGER:
+        instead = (
+            "x.shape[0], in place of len(x), is a size to compute with, as in x.sum() / x.shape[0] or "
+            "jnp.arange(x.shape[0]); lax.fori_loop(0, n, body, init), in place of range(n), repeats a step; "
+            "lax.scan(f, init, x) or lax.map(f, x) goes through the elements"
+        )
+    elif type(message) is str and message.startswith(_NO_SIZE_OF_NUMPY):
+        instead = "jnp.zeros(n), in place of np.zeros(n), and its like make arrays of such sizes"
+    else:
+        return
+    line = _line_of(error)
+    text = f"{why}, so Python cannot have it as an integer{f', at {line}' if line else ''}.\n  instead: {instead}."
+    error.args = (text, *error.args[1:])
+
+
+def _line_of(error: BaseException) -> str:
+    """The line of the innermost function of the user that an error has come through."""
+    found, at = "", error.__traceback__
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if not is_inside(file):
+            found = located(file, at.tb_lineno)
+        at = at.tb_next
+    return found
 
 
 def _contradiction(text: str, before: list[str]) -> str:

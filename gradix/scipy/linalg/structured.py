@@ -210,7 +210,7 @@ def companion(a: ArrayLike) -> Array:
     n = a.aval.shape[-1]
     if not is_count(n) and n < 2:
         raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.aval.shape}.")
-    first = -a[..., 1:] / a[..., :1]
+    first = -a[..., 1:] / a[..., 0, None]
     shape = larger(n - 2, 0), larger(n - 1, 0)
     below = broadcast_to(jnp.eye(*shape, dtype=first.aval.dtype), (*a.aval.shape[:-1], *shape))
     return lax.concatenate(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._core.dimensions.expression import check_some
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
@@ -69,6 +70,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     x = x.reshape(1) if not x.ndim else x
     rows, place = _ordered(x, axis)
     n = rows.shape[-1]
+    check_some("mode", (n,), "dtype")
     if not n:
         value = jnp.full(rows.shape[:-1], np.nan)
         count = jnp.zeros_like(value)
@@ -135,11 +137,12 @@ def _sorted_ranks(rows, method: str):
     """The ranks of sorted elements."""
     n, last = rows.shape[-1], rows.ndim - 1
     numbers = lax.iota(np.int32, n)
-    new = jnp.concatenate([jnp.ones(rows.shape[:-1] + (1,), bool), rows[..., 1:] != rows[..., :-1]], -1)
+    one = jnp.ones(rows.shape[:-1] + (1,), bool)
+    new = jnp.concatenate([one, rows[..., 1:] != rows[..., :-1]], -1)[..., :n]  # of nothing, one is too many
     if method == "dense":
         return jnp.cumsum(new, -1).astype(float)
     least = lax.cummax(jnp.where(new, numbers, 0), axis=last) + 1
-    ends = jnp.concatenate([new[..., 1:], jnp.ones(rows.shape[:-1] + (1,), bool)], -1)
+    ends = jnp.concatenate([new[..., 1:], one], -1)[..., :n]
     largest = lax.cummin(jnp.where(ends, numbers, n), axis=last, reverse=True) + 1
     if method == "min":
         return least.astype(float)
