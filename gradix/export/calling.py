@@ -223,7 +223,7 @@ def call(exported, args: tuple, kwargs: dict):
         raise ValueError(_differences(exported, args, kwargs))
     leaves = [unwrapped(as_array(x)) for x in leaves]
     avals = [x.aval for x in leaves]
-    variables_of(exported, avals)
+    values = variables_of(exported, avals)
     # Functions with a custom derivative cannot have ordered effects.
     is_plain = exported.ordered_effects or not any(a.dtype in dtypes.INEXACT for a in avals)
     make = _plain if is_plain else _differentiable
@@ -231,7 +231,11 @@ def call(exported, args: tuple, kwargs: dict):
     if run is None:
         run = exported.memo[make] = make(exported)
     outs = run(*leaves) if exported.nr_devices == 1 else shardings.on_devices(exported, run, leaves)
-    return exported.out_tree.unflatten([wrapped(x, a) for x, a in zip(outs, exported.out_avals)])
+    outs = [wrapped(x, a) for x, a in zip(outs, exported.out_avals)]
+    if exported._counted is None:
+        return exported.out_tree.unflatten(outs)
+    outs = exported._counted.opened(outs, values)
+    return exported.out_tree.children()[0].unflatten(outs)
 
 
 def _differences(exported, args, kwargs) -> str:

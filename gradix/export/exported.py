@@ -26,7 +26,9 @@ class Exported:
         in_tree: the tree of `(args, kwargs)`.
         in_avals: the types of the leaves, whose shapes may be symbolic.
         out_tree: the tree of the results.
-        out_avals: the types of the results.
+        out_avals: the types of the results. Where values decide a size, the program returns a buffer
+            of the greatest size, and after its results the sizes, as `out_tree` and `out_avals` say.
+            `call` returns the results alone, in their true sizes.
         in_shardings_hlo, out_shardings_hlo: None for each argument and result; `in_shardings_jax`
             and `out_shardings_jax` return the shardings.
         nr_devices: the number of devices for which the program was lowered.
@@ -76,6 +78,8 @@ class Exported:
     bound_dims: tuple[tuple[str, int], ...] = ()
     constraints: tuple[str, ...] = ()
     assumptions: tuple[tuple[str, str], ...] = ()
+    # the true shapes of the results, where values decide some; else None
+    _counted: Any = None
     # The functions of the runtime that the reader of a file allows; None if it was not read.
     _allowed_calls: frozenset[str] | None = None
     # functions and programs that call it, and go with it

@@ -36,6 +36,7 @@ from gradix.export.exported import Exported
 from gradix.export.portability import check_platform, check_stable
 
 _results = lazy_module("gradix._api.counted.results")
+_counted = lazy_module("gradix.export.counted")
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
@@ -123,13 +124,11 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
             "cannot. Export a function of jit without specialize."
         )
     _check_arguments(traced)
-    closed = _physical(_whole(traced))
+    whole = closed = _physical(_whole(traced))
+    out_tree, counted = traced.out_tree, None
     if seen.counts is not None:
-        if type(traced.out_tree) is _results.CountedTree:
-            raise NotImplementedError(
-                f"{traced.name} returns an array whose size values decide, and an exported program returns arrays of "
-                "known sizes. Return an array of a fixed size and the count: x[jnp.nonzero(mask, size=n)], mask.sum()."
-            )
+        if type(out_tree) is _results.CountedTree:
+            out_tree, counted = _counted.described(out_tree)
         closed = seen.counts.masked(closed)
     plan = shardings.Plan(traced, stage._places)
     in_avals = tuple([a.plain.update(weak_type=False) for a in traced.avals])
@@ -162,7 +161,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         fun_name=traced.name,
         in_tree=stage.in_tree,
         in_avals=shardings.with_divisions(in_avals, plan.ins),
-        out_tree=traced.out_tree,
+        out_tree=out_tree,
         out_avals=shardings.with_divisions(out_avals, plan.outs),
         _has_named_shardings=True,
         _in_named_shardings=shardings.without_devices(plan.ins),
@@ -178,9 +177,11 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         calling_convention_version=maximum_supported_calling_convention_version,
         module_kept_var_idx=kept,
         uses_global_constants=len(platforms) > 1 or bool(variables),
-        _get_vjp=_vjp_of(closed, traced, platforms, disabled, plan),
+        # derivatives come before masking, which is not exact to differentiate
+        _get_vjp=_vjp_of(whole, traced, platforms, disabled, plan),
         constraints=tuple([text for text, _ in scope.constraints]) if scope is not None else (),
         assumptions=tuple(scope.assumptions) if scope is not None else (),
+        _counted=counted,
     )
 
 

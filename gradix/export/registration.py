@@ -7,9 +7,12 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import is_tree_node
 
 T = TypeVar("T", bound=type)
+_counted = lazy_module("gradix.export.counted")
+RAGGED = "gradix.Ragged"  # rows of different lengths, whose module few programs load
 
 
 class Registered(NamedTuple):
@@ -148,6 +151,8 @@ def by_type(nodetype: type) -> Registered:
         ValueError: the type is not registered.
     """
     found = _by_type.get(nodetype)
+    if found is None and nodetype.__module__ == "gradix._api.counted.ragged":
+        return _counted.ragged
     if found is None:
         raise ValueError(
             f"Cannot serialize PyTreeDef containing an unregistered type `{nodetype}`. Use "
@@ -163,6 +168,8 @@ def by_name(name: str) -> Registered:
         ValueError: no type is registered under the name.
     """
     found = _by_name.get(name)
+    if found is None and name == RAGGED:
+        return _counted.ragged
     if found is None:
         raise ValueError(
             f"Cannot deserialize a PyTreeDef with a node of the unknown type {name!r}. Register the type "

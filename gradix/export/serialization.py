@@ -11,9 +11,10 @@ The slots of the table are
     24, 25 shardings of arguments and results as indices into 21, counted from 1; 0 for none
     26 version of the library that wrote it, in the files of JAX 0.11 and later
 
-Readers of FlatBuffers ignore slots that they do not know. This library adds two slots: the
-constraints of the dimension variables, and a digest that detects damage but is not a signature. The
-module of a file without a digest is first read in a separate process.
+Readers of FlatBuffers ignore slots that they do not know. This library adds slots: the constraints of
+the dimension variables, a digest that detects damage but is not a signature, and the names, bounds and
+shapes of results whose sizes values decide, which other readers get as buffers and sizes. The module of
+a file without a digest is first read in a separate process.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import PyTreeDef
 from gradix._base.tree.native import leaf_definition, make_node
 from gradix._core import dtypes
@@ -33,11 +35,14 @@ from gradix.export import registration, shardings
 from gradix.export.effects import effect_of, name_of
 from gradix.export.wire import BOOL, I8, I16, U16, U32, Malformed, Numbers, Table, encode
 
+_counted_results = lazy_module("gradix.export.counted")
+
 VERSION = 3  # that is written
 # Those that are read: JAX 0.11 and later write 12, with the slots of 3 and one more.
 OLDEST_VERSION, NEWEST_VERSION = 2, 12
 CONSTRAINTS = 40  # the slot of the constraints
 DIGEST = 41  # the slot of the digest
+COUNTED = (42, 43, 44)  # the slots of the names, bounds and shapes of results whose sizes values decide
 MAX_BYTES = 1 << 34
 
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
@@ -101,6 +106,8 @@ def _table(e, vjp_order: int) -> dict:
     constraints = list(e.constraints)
     if constraints:
         out[CONSTRAINTS] = constraints
+    if e._counted is not None:
+        out.update(zip(COUNTED, map(list, e._counted)))
     checks = [(int(c.is_custom_call() is not None), c.is_custom_call() or "") for c in e.disabled_safety_checks]
     out[DIGEST] = _digest(vars(e), checks, constraints)
     return out
@@ -126,7 +133,8 @@ def _digest(fields: dict, checks: list, constraints: list) -> bytes:
     held = {n: fields[n] for n in names}
     for n in ("ordered_effects", "unordered_effects"):
         held[n] = tuple(map(name_of, held[n]))
-    text = repr((kinds, [str(x) for x in held.values()], checks, constraints)).encode()
+    counted = () if fields["_counted"] is None else (tuple(fields["_counted"]),)
+    text = repr((kinds, [str(x) for x in held.values()], checks, constraints, *counted)).encode()
     return xla_artifact.digest(text + fields["mlir_module_serialized"])
 
 
@@ -261,6 +269,7 @@ def _fields(t: Table, is_trusted: bool) -> tuple[dict, Any]:
         module_kept_var_idx=kept,
         uses_global_constants=bool(t.number(16, BOOL)),
         constraints=tuple(constraints),
+        _counted=_counted(t, out_tree, out_avals),
     )
     if t.has(DIGEST):
         checks = list(fields["disabled_safety_checks"])
@@ -269,6 +278,18 @@ def _fields(t: Table, is_trusted: bool) -> tuple[dict, Any]:
         if is_trusted:
             xla_artifact.trust(xla_artifact.digest(module))
     return fields, _fields(t.table(17), is_trusted) if t.has(17) else None
+
+
+def _counted(t: Table, out_tree: PyTreeDef, out_avals: tuple):
+    """The true shapes of results whose sizes values decide; None if there are none."""
+    if not t.has(COUNTED[0]):
+        return None
+    found = _counted_results.CountedResults(*[tuple(t.texts(slot)) for slot in COUNTED])
+    try:
+        found.check(out_tree, out_avals)
+    except (ValueError, RecursionError, ZeroDivisionError, OverflowError) as e:
+        raise Malformed(f"the sizes of its results are wrong ({e})") from None
+    return found
 
 
 def _scope(constraints: list[str]) -> SymbolicScope:

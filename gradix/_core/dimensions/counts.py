@@ -30,10 +30,15 @@ def fresh_count(bound, place: str | None = None, scope=None) -> SymbolicDim:
     while name in scope.counted:
         i += 1
         name = _name(scope, len(scope.counted) + i - 1)
+    return named_count(name, bound, scope, place or _place())
+
+
+def named_count(name: str, bound, scope, place: str = "") -> SymbolicDim:
+    """As `fresh_count`, with a name that the scope does not have."""
     if not scope.counted:
         scope.counted = {}
     dim = scope.variable(name)
-    scope.counted[name] = Count(dim, bound, place or _place())
+    scope.counted[name] = Count(dim, bound, place)
     # The bounds of expressions look at the ranges of variables where there is a fact.
     scope._add_fact(bound - dim if type(bound) is SymbolicDim else dim)
     return dim
