@@ -219,7 +219,8 @@ def range_of(atom, scope) -> tuple:
     """The least and greatest value of a variable or an operation."""
     found = scope.ranges.get(atom)
     if found is None:
-        scope.ranges[atom] = (1, inf) if type(atom) is str else (-inf, inf)
+        # what is asked on the way, such as about a count that is bounded by an expression of this one
+        scope.ranges[atom] = (-inf if type(atom) is not str else 0 if atom in scope.counted else 1, inf)
         found = scope.ranges[atom] = scope.variable_range(atom) if type(atom) is str else _operation_range(atom)
     return found
 
