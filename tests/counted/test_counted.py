@@ -82,6 +82,12 @@ FUNCTIONS = {
     "transforms along axes": lambda x: jnp.fft.ifft(jnp.outer(jnp.arange(3.0), x)).real,
     "scan": lambda x: lax.scan(lambda c, v: (c / 2 + v, c * v), 1.0, x),
     "reverse scan": lambda x: lax.scan(lambda c, v: (c / 2 + v, c * v), 1.0, x, reverse=True)[1],
+    "as many steps": lambda x: lax.fori_loop(0, x.shape[0], lambda i, c: c / 2 + jnp.append(x, 1.0)[i] ** 2, 0.0),
+    "until it is large": lambda x: lax.while_loop(
+        lambda c: c[1] < 60, lambda c: (c[0] * 1.5 + 1 / (1 + c[1]), c[1] + c[0].sum() + 9), (jnp.abs(x), 0.0)
+    ),
+    "steps that select": lambda x: lax.fori_loop(0, 3, lambda i, c: c / 2 + (x[x > c / 9] ** 2).sum(), 0.0),
+    "sizes": lambda x: jnp.ones((gradix.core.max_dim(x.shape[0] - 2, 1), gradix.core.min_dim(x.shape[0], 3))) * x.sum(),
     "map": lambda x: lax.map(lambda v: v * v, x),
     "vmap": lambda x: gradix.vmap(lambda v: (v, v > 1))(x),
     "vmap with sums": lambda x: gradix.vmap(lambda v: jnp.where(x > v, x, 0).sum())(x),
@@ -288,6 +294,7 @@ def test_one_compilation_for_all_counts():
         (lambda x: jnp.lexsort(x[x > 0, None]), TypeError, "lax.scan"),
         (lambda x: 1 if x[x > 0].shape[0] > 2 else 0, InconclusiveDimensionOperation, "lax.cond"),
         (lambda x: 1 if x[x > 0].shape[0] else 0, InconclusiveDimensionOperation, "lax.cond"),
+        (lambda x: jnp.ones(max(x[x > 0].shape[0], 3)), InconclusiveDimensionOperation, "gradix.core.max_dim(m, n)"),
         (lambda x: int(x[x > 0].shape[0]), InconclusiveDimensionOperation, "jnp.asarray"),
         (lambda x: jnp.squeeze(x[x > 0]), InconclusiveDimensionOperation, "axis=1"),
         (lambda x: lax.cond(x[0] > 0, lambda x: x[x > 0], lambda x: x[x < 0, None], x), TypeError, "true_fun"),

@@ -12,6 +12,7 @@ from gradix._ops.creation import full
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.counted import defined, free, in_types
+from gradix._transforms.staging import stage_closed
 
 _shard_maps = lazy_module("gradix._control.shard_map")
 
@@ -62,6 +63,14 @@ def _while(S, e, *xs):
         lambda carry: evaluate(S, p["body_jaxpr"], *body, *carry),
         init,
     )
+
+
+@rule("while_save", "while_linear", "while_back", "while_curved")
+def _part_of_a_while(S, e, *xs):
+    """What a loop keeps for its derivatives, and these: each is composed of loops of its own."""
+    _check_results(S, e, e.params["body_jaxpr"])
+    composed = stage_closed(lambda *args: e.primitive.composed(args, e.params), [v.aval for v in e.invars])
+    return evaluate(S, composed, *xs)
 
 
 @rule("scan")

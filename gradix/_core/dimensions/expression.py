@@ -479,7 +479,8 @@ def _inconclusive(question: str, x: SymbolicDim) -> InconclusiveDimensionOperati
     if told := x.scope.told(x):
         return InconclusiveDimensionOperation(
             f"{question} is known only when the program runs: {told}.\n  instead: compute the answer in the program, "
-            "as in jnp.where(x.shape[0] > jnp.asarray(2), a, b) or lax.cond."
+            "as in jnp.where(x.shape[0] > jnp.asarray(2), a, b) or lax.cond; gradix.core.max_dim(m, n) and min_dim, "
+            "in place of max and min, are sizes."
         )
     return InconclusiveDimensionOperation(
         f"{question} is inconclusive: the answer is not the same for all values of {', '.join(sorted(_names(x)))}"
