@@ -38,6 +38,7 @@ from gradix._transforms.staging import give_back, written
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
+_rows_of = lazy_module("gradix._api.counted.mapping")
 _sharing = lazy_module("gradix._api.jit.sharing")
 _values = lazy_module("gradix._api.values")
 _progress = lazy_module("gradix._api.progress")
@@ -97,6 +98,8 @@ def scan(
     """
     if not callable(f):
         raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}.")
+    if seen.counts is not None:
+        f = _rows_of.over_rows(f, xs)
     init_leaves, init_tree = opened(init)
     init_leaves = arrays("scan", init_leaves, init_tree, "init")
     rows, xs_tree = opened(xs)

@@ -5,6 +5,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix import lax
 
 ROWS = [[3.0, -1.0, 4.0], [], [1.0, 2.0]]
 X = np.array([[3.0, -1.0, 4.0], [-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]], np.float32)
@@ -179,3 +180,55 @@ def test_rows_of_several_axes_of_one_length(name):
 def test_what_cannot_be_mapped(f, words):
     with pytest.raises(NotImplementedError, match=words):
         f()
+
+
+# -- loops, chunks and numbers beside rows ---------------------------------------------------------
+
+
+def test_loops_take_rows_as_arrays():
+    r = gradix.Ragged.of(ROWS)
+    step = lambda c, v: (c + v[0].sum() * v[1], (v[0] ** 2).sum())  # noqa: E731
+    weights = jnp.arange(1.0, 1 + len(ROWS))
+    want = sum(sum(row) * float(w) for row, w in zip(ROWS, weights))
+    squares = [sum(v * v for v in row) for row in ROWS]
+    for run in (lax.scan, gradix.jit(lax.scan, static_argnums=0)):
+        total, ys = run(step, 0.0, (r, weights))
+        np.testing.assert_allclose(total, want, rtol=1e-6)
+        np.testing.assert_allclose(ys, squares, rtol=1e-6)
+    for size in (None, 2):
+        np.testing.assert_allclose(lax.map(lambda v: (v**2).sum(), r, batch_size=size), squares, rtol=1e-6)
+    slope = gradix.grad(lambda r: lax.scan(step, 0.0, (r, weights))[1].sum())(r)
+    assert [a.tolist() for a in slope.to_list()] == [[2 * v for v in row] for row in ROWS]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3])
+def test_chunks_of_examples_whose_sizes_differ(chunk):
+    f = lambda r: (r[r > 0] ** 2).sum()  # noqa: E731
+    x = jnp.asarray(np.concatenate([X, -X, X + 1]))
+    np.testing.assert_allclose(gradix.vmap(f, chunk_size=chunk)(x), gradix.vmap(f)(x), rtol=1e-6)
+    slope = gradix.jit(gradix.grad(lambda x: gradix.vmap(f, chunk_size=chunk)(x).sum()))(x)
+    np.testing.assert_allclose(slope, np.where(x > 0, 2 * x, 0), rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="Leave out chunk_size"):
+        gradix.vmap(lambda r: r[r > 0], chunk_size=chunk)(x)
+
+
+@pytest.mark.parametrize("w", [2, 2.0, np.float32(2), True])
+def test_numbers_that_are_not_mapped_stay_numbers(w):
+    r = gradix.Ragged.of(ROWS)
+    seen = []
+
+    def f(row, w):
+        seen.append(type(w))
+        return row * w
+
+    have = gradix.vmap(f, (0, None))(r, w)
+    assert lists(have) == [[v * float(w) for v in row] for row in ROWS]
+    assert seen[-1] is type(w) or not isinstance(w, (int, float))
+    with pytest.raises(NotImplementedError, match="Use out_axes=0"):
+        gradix.vmap(lambda row, w: (row * 2, w), (0, None), out_axes=(0, None))(r, w)
+
+
+@pytest.mark.parametrize("f", [lambda r: r * 2, lambda r: 2 + r, lambda r: -r, lambda r: r @ r, lambda r: r > 1])
+def test_operators_say_what_to_write(f):
+    with pytest.raises(TypeError, match=r"Write rows.map\(lambda row: 2 \* row\)"):
+        f(gradix.Ragged.of(ROWS))

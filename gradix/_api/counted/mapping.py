@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import wraps
+
 from gradix._api.arguments import name_of
 from gradix._api.counted.ragged import Ragged
 from gradix._base.tree import tree_flatten
 from gradix._control.mapped import mapped
 from gradix._control.program_interning import interned
 from gradix._core.dimensions.expression import has_counts
+from gradix._core.operators import Array
 from gradix._ops.basis import move_axis
 from gradix._ops.dimension_values import dim_as_value
 from gradix._transforms.batch import example_aval
@@ -27,6 +30,18 @@ def rows_opened(tree):
     return structure.unflatten([x.as_row() if type(x) is Ragged and not x.counts.ndim else x for x in leaves])
 
 
+def over_rows(f, xs):
+    """The body of a loop over `xs`, which gets the rows of a `Ragged` as arrays of their own lengths."""
+    if not any(map(_is_ragged, tree_flatten(xs, _is_ragged)[0])):
+        return f
+
+    @wraps(f)
+    def body(*args):
+        return f(*args[:-1], rows_opened(args[-1]))
+
+    return body
+
+
 def batch_whole(flat, axis, leaves, axes) -> tuple:
     """As `batch`, for a function that is traced before it is mapped.
 
@@ -42,9 +57,13 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
         )
     positions: list[int] = []
     ranks: list[int] = []
+    places = [i for i, x in enumerate(leaves) if isinstance(x, Array)]  # numbers that are not mapped stay numbers
 
     def whole(*xs):
-        outs = flat(*xs)
+        operands = list(leaves)
+        for i, x in zip(places, xs):
+            operands[i] = x
+        outs = flat(*operands)
         closing = Closing(StagingTracer)
         positions[:] = [i for i, x in enumerate(outs) if closing.concerns(x)]
         sizes = []
@@ -63,9 +82,10 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
             outs[i] = closing.close(outs[i])
         return [*outs, *sizes]
 
-    avals = [x.aval if a is None else example_aval((x.aval, a)) for x, a in zip(leaves, axes)]
+    rows, of_rows = [leaves[i] for i in places], [axes[i] for i in places]
+    avals = [x.aval if a is None else example_aval((x.aval, a)) for x, a in zip(rows, of_rows)]
     closed, consts = hoist(*stage(whole, avals))
-    outs = mapped(interned(closed), axis.size, [*consts, *leaves], [*[None] * len(consts), *axes])
+    outs = mapped(interned(closed), axis.size, [*consts, *rows], [*[None] * len(consts), *of_rows])
     n = len(outs) - len(positions)
     return outs[:n], [0] * n, dict(zip(positions, zip(outs[n:], ranks)))
 
@@ -74,10 +94,10 @@ def results(fun, tree, vals, sizes: dict, wanted):
     """The result of `vmap`, in which arrays of different sizes are `Ragged`."""
     outs = []
     for i, (x, w) in enumerate(zip(vals, wanted)):
-        if i in sizes and w not in (0, -x.aval.ndim):
+        if w is None or (i in sizes and w not in (0, -x.aval.ndim)):
             raise NotImplementedError(
-                f"vmap of {name_of(fun)} with out_axes={w} for a result whose size values decide: its rows are of "
-                "different lengths, and stay the first axis. Use out_axes=0."
+                f"vmap of {name_of(fun)} with out_axes={w} for a function in which values decide sizes: rows of "
+                "different lengths stay the first axis, and no result is known to be the same for all. Use out_axes=0."
             )
         outs.append(Ragged(x, *sizes[i]) if i in sizes else move_axis(x, 0, w % x.aval.ndim))
     return tree.unflatten(outs)
@@ -86,4 +106,11 @@ def results(fun, tree, vals, sizes: dict, wanted):
 def no_refs(fun) -> NotImplementedError:
     return NotImplementedError(
         f"vmap of {name_of(fun)} over mutable arrays, in which values decide sizes. Map over their values instead."
+    )
+
+
+def no_chunks() -> NotImplementedError:
+    return NotImplementedError(
+        "vmap with chunk_size of a function whose result has a size that values decide: its rows are of different "
+        "lengths. Leave out chunk_size, or return what has a known size, such as a sum."
     )

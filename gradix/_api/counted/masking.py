@@ -251,10 +251,14 @@ def _masked(S: Sizes, e, xs):
 def _missing(S: Sizes, e) -> NoMaskRule:
     types = ", ".join([v.aval.str_short() for v in e.invars])
     return NoMaskRule(
-        f"'{e.primitive.name}' at {e.source} does not take sizes that values decide: it is given {types}"
+        f"'{e.primitive.name}'{_at(e)} does not take sizes that values decide: it is given {types}"
         f"{told(e)}.\n  instead: fix the size, as in x[jnp.nonzero(mask, size=n, fill_value=0)]; or keep all elements, "
         "as in jnp.where(mask, x, 0)."
     )
+
+
+def _at(e) -> str:
+    return f" at {e.source}" if e.source else ""
 
 
 def told(e) -> str:
@@ -265,7 +269,7 @@ def told(e) -> str:
 
 def refuse(e, why: str, instead: str) -> NoMaskRule:
     """The error for an operation that has no meaning where values decide a size."""
-    return NoMaskRule(f"{why}, at {e.source}{told(e)}.\n  instead: {instead}.")
+    return NoMaskRule(f"{why}{',' if e.source else ''}{_at(e)}{told(e)}.\n  instead: {instead}.")
 
 
 # -- the definition of sizes -----------------------------------------------------------------------

@@ -252,6 +252,29 @@ class Ragged:
         return f"Ragged({[r.tolist() for r in self.to_list()]}, dtype={self.dtype})"
 
 
+def _no_operator(name: str):
+    def operator(self, *_):
+        raise TypeError(
+            f"rows of different lengths have no {name}: a Ragged is no array. Write rows.map(lambda row: 2 * row) or "
+            "gradix.vmap(f)(rows, others) for what is done with each row; rows.values has the elements of all rows."
+        )
+
+    operator.__name__ = name
+    return operator
+
+
+for _name in (
+    *("__neg__", "__abs__", "__invert__"),
+    *[
+        f"__{side}{name}__"
+        for name in "add sub mul truediv floordiv mod pow matmul and or xor".split()
+        for side in ("", "r")
+    ],
+    *("__lt__", "__le__", "__gt__", "__ge__"),
+):
+    setattr(Ragged, _name, _no_operator(_name))
+
+
 def _share(r: Ragged) -> Share:
     """A derivative is taken in the elements; the gradient has rows of the same lengths."""
     return Share(
@@ -267,6 +290,6 @@ values[Ragged] = Value(lambda r: r, _share, is_tree=True)
 register_pytree_with_keys(
     Ragged,
     lambda r: (((GetAttrKey("buffer"), r.buffer), (GetAttrKey("counts"), r.counts)), _aux(r)),
-    lambda aux, children: Ragged(*children, aux or 1),
+    lambda aux, children: Ragged(children[0], children[1], aux or 1),
     lambda r: ((r.buffer, r.counts), _aux(r)),
 )

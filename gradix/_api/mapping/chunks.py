@@ -6,16 +6,20 @@ from collections.abc import Callable
 from operator import index as as_index
 
 from gradix._api.derivatives.checkpoint import checkpoint
+from gradix._base.lazy import lazy_module
 from gradix._control.program_interning import interned
 from gradix._control.scan import bind_scan
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import DebugInfo
+from gradix._core.trace import NeedsProgram
 from gradix._ops.basis import move_axis
 from gradix._ops.indexing.slicing import index_in_dim, slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.shape import reshape
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.staging import give_back, hoist, stage_with_refs, with_refs, written
+
+_counted = lazy_module("gradix._api.counted.mapping")
 
 
 def check_chunk_size(name: str, chunk_size) -> int | None:
@@ -69,7 +73,13 @@ def batch_in_chunks(
         given = list(args)
         for i, v in zip(places, values):
             given[i] = v
-        outs, got = batch(function, AxisData(None, values[0].shape[0] if values else chunk), given, axes, named=True)
+        part = AxisData(None, values[0].shape[0] if values else chunk)
+        try:
+            outs, got = batch(function, part, given, axes, named=True)
+        except NeedsProgram:
+            outs, got, sizes = _counted.batch_whole(function, part, given, axes)
+            if sizes:
+                raise _counted.no_chunks() from None
         mapped[:] = [a is not None for a in got]
         return [o if a is None else move_axis(o, a, 0) for o, a in zip(outs, got)]
 
