@@ -144,9 +144,18 @@ def _gradient(g, masks) -> str | None:
         if not _are_same([want], [have]):
             again = np.zeros_like(X)
             again[mask] = gradix.jit(gradix.grad(total))(jnp.asarray(X[mask]))
-            if not _are_same([again], [have]):
+            if not _are_same([again], [have]) and not _is_rounding(total, mask, [want, again], have):
                 return f"of {name} elements the gradient is {have}, should be {want}"
     return None
+
+
+def _is_rounding(total, mask, found: list, have) -> bool:
+    """Whether a gradient is as far from others as these are from each other, and from those of neighbouring numbers."""
+    for end in (-9, 9):
+        near = np.zeros_like(X)
+        near[mask] = gradix.grad(total)(jnp.asarray(np.nextafter(X[mask], np.float32(end))))
+        found = [*found, near]
+    return bool((np.abs(have - found[0]) <= 2 * np.ptp(found, axis=0)).all())
 
 
 def _mapped(g, masks) -> str | None:
