@@ -1,5 +1,6 @@
 """Sizes that values decide in compiled functions: values, sizes, gradients, errors, options."""
 
+import math
 import re
 
 import numpy as np
@@ -285,6 +286,8 @@ def test_one_compilation_for_all_counts():
         (lambda x: len(x[x > 0]), TypeError, "lax.scan"),
         (lambda x: list(range(x[x > 0].shape[0])), TypeError, "lax.fori_loop(0, n, body, init)"),
         (lambda x: np.zeros(x[x > 0].shape[0]), TypeError, "jnp.zeros(n)"),
+        (lambda x: math.sqrt(x[x > 0].shape[0]), TypeError, "jnp.sqrt(n)"),
+        (lambda x: float(x[x > 0].shape[0]), TypeError, "jnp.asarray(n, float)"),
         (lambda x: x[x > 0].reshape(2, -1), InconclusiveDimensionOperation, "x[: x.shape[0] // 2 * 2]"),
         (lambda x: gradix.nn.glu(x[x > 0]), ValueError, "x[..., : 2 * (n // 2)]"),
         (lambda x: list(x[x > 0]), TypeError, "lax.map"),
@@ -317,6 +320,7 @@ def test_what_cannot_be_says_what_to_write(f, error, words):
         (lambda x: len(x) * x, "x.shape[0]"),
         (lambda x: sum(x), "lax.scan(f, init, x)"),
         (lambda x: np.ones(x.shape[0]) * x, "jnp.zeros(n)"),
+        (lambda x: x / math.sqrt(len(x.shape) * x.shape[0]), "jnp.sqrt(n)"),
     ],
 )
 @pytest.mark.parametrize(
@@ -327,7 +331,7 @@ def test_an_open_size_that_python_asks_for_names_the_line(run, f, instead):
         run(f)
     line = f.__code__.co_firstlineno
     assert re.search(
-        rf"has several values, so Python cannot have it as an integer, at .*{HERE}:{line}\.", str(found.value)
+        rf"has several values, so Python cannot have it as a number, at .*{HERE}:{line}\.", str(found.value)
     )
     assert instead in str(found.value)
 

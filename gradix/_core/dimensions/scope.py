@@ -397,12 +397,19 @@ def tell_integer(error: BaseException, why: str = "A symbolic size has several v
             "jnp.arange(x.shape[0]); lax.fori_loop(0, n, body, init), in place of range(n), repeats a step; "
             "lax.scan(f, init, x) or lax.map(f, x) goes through the elements"
         )
-    elif type(message) is str and message.startswith(_NO_SIZE_OF_NUMPY):
+    elif type(message) is not str:
+        return
+    elif message.startswith(_NO_SIZE_OF_NUMPY):
         instead = "jnp.zeros(n), in place of np.zeros(n), and its like make arrays of such sizes"
+    elif "real number" in message and "SymbolicDim" in message:
+        instead = (
+            "jnp.sqrt(n), in place of math.sqrt(n), and its like compute with such sizes; "
+            "jnp.asarray(n, float) stands for float(n)"
+        )
     else:
         return
     line = _line_of(error)
-    text = f"{why}, so Python cannot have it as an integer{f', at {line}' if line else ''}.\n  instead: {instead}."
+    text = f"{why}, so Python cannot have it as a number{f', at {line}' if line else ''}.\n  instead: {instead}."
     error.args = (text, *error.args[1:])
 
 
