@@ -29,6 +29,11 @@ def of_loop(params) -> dict:
     return {k: params[k] for k in ("body_jaxpr", "body_nconsts", "cond_jaxpr", "cond_nconsts")}
 
 
+def program_of(part, avals, params):
+    """The program that a part of a loop, one of these primitives, stands for."""
+    return stage_closed(lambda *xs: part.composed(xs, params), avals)
+
+
 class _Derived(Primitive):
     """The base class of programs over `loop`, `while_p`; the first operands are the loop's."""
 
@@ -69,7 +74,7 @@ class _Derived(Primitive):
         key = (self.name, avals, *[v for k, v in sorted(params.items()) if k != "body_jaxpr"])
         program = memo.get(key)
         if program is None:
-            program = memo[key] = stage_closed(lambda *xs: self.composed(xs, params), avals)
+            program = memo[key] = program_of(self, avals, params)
         return em.inline(program.jaxpr, program.consts, args)
 
     def parts(self, args, params) -> list[list]:

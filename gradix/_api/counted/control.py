@@ -6,13 +6,13 @@ from gradix._api.control import switch
 from gradix._api.counted.masking import evaluate, masked, refuse, rule
 from gradix._api.loops import fori_loop, scan, while_loop
 from gradix._base.lazy import lazy_module
+from gradix._control.while_adjoint import program_of
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis, to_axis
 from gradix._ops.creation import full
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.counted import defined, free, in_types
-from gradix._transforms.staging import stage_closed
 
 _shard_maps = lazy_module("gradix._control.shard_map")
 
@@ -69,8 +69,7 @@ def _while(S, e, *xs):
 def _part_of_a_while(S, e, *xs):
     """What a loop keeps for its derivatives, and these: each is composed of loops of its own."""
     _check_results(S, e, e.params["body_jaxpr"])
-    composed = stage_closed(lambda *args: e.primitive.composed(args, e.params), [v.aval for v in e.invars])
-    return evaluate(S, composed, *xs)
+    return evaluate(S, program_of(e.primitive, [v.aval for v in e.invars], e.params), *xs)
 
 
 @rule("scan")

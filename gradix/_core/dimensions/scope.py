@@ -384,14 +384,14 @@ def tell_scopes(error: BaseException, avals, names) -> None:
             error.add_note(f"Note: {text}")
 
 
-NO_INTEGER = "'SymbolicDim' object cannot be interpreted as an integer"
+_NO_INTEGER = "'SymbolicDim' object cannot be interpreted as an integer"
 _NO_SIZE_OF_NUMPY = "expected a sequence of integers or a single integer, got"
 
 
 def tell_integer(error: BaseException, why: str = "A symbolic size has several values") -> None:
     """Say in Python's or NumPy's error about a size that is no number what to write instead."""
     message = error.args[0] if error.args else None
-    if message == NO_INTEGER:
+    if message == _NO_INTEGER:
         instead = (
             "x.shape[0], in place of len(x), is a size to compute with, as in x.sum() / x.shape[0] or "
             "jnp.arange(x.shape[0]); lax.fori_loop(0, n, body, init), in place of range(n), repeats a step; "
