@@ -351,16 +351,19 @@ class Flat:
         """As `stage`, for a function that may use mutable arrays from outside."""
         return stage_with_refs(self, avals, self.names)
 
-    def stage_call(self, avals, inside: dict[int, Ref]) -> tuple[Jaxpr, list, list[LocalRef], list[Restructured]]:
+    def stage_call(
+        self, avals, inside: dict[int, Ref], is_shown: bool = False
+    ) -> tuple[Jaxpr, list, list[LocalRef], list[Restructured]]:
         """As `stage_with_refs`, for a whole call; also returns what it does to values of libraries.
 
         Args:
             avals: the types of the operands.
             inside: the refs that the function gets as leaves of its arguments, by number.
+            is_shown: the user gets the program, as `stage_with_refs` says.
         """
         self.changes = {}
         try:
-            jaxpr, consts, refs = stage_with_refs(self, avals, self.names)
+            jaxpr, consts, refs = stage_with_refs(self, avals, self.names, is_shown)
             return jaxpr, consts, refs, _boxes.told(self.changes, inside) if self.changes else []
         finally:
             if self.changes:

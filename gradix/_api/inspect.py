@@ -49,7 +49,7 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
 
     close = functools.partial(results, names)
     flat = Flat(fun, name_of(fun), merged if statics else fill, close=close, names=names)
-    jaxpr, consts, refs, _ = flat.stage_call(avals, inside)
+    jaxpr, consts, refs, _ = flat.stage_call(avals, inside, is_shown=True)
     if refs or inside:
         jaxpr, consts = _with_ref_arguments(jaxpr, consts, refs, inside)
         empty = {i for i in inside if not holders[type(leaves[i])].holds}

@@ -39,13 +39,15 @@ class ArrayImpl(Array):
 
     `_host` is a private NumPy array (of the physical dtype), `_buffer` the runtime's device array;
     the missing one is made when it is first needed, and kept. `_extra` is set only on arrays with a
-    rare property (a committed device, a consumed key).
+    rare property (a committed device, a consumed key), and `_is_number` only on those that
+    `as_number` marks.
     """
 
-    __slots__ = ("aval", "_host", "_buffer", "_extra")
+    __slots__ = ("aval", "_host", "_buffer", "_extra", "_is_number")
     _host: np.ndarray | None
     _buffer: Any
     _extra: Any
+    _is_number: bool
 
     def __init__(self, host, aval, buffer=None):
         self._host, self.aval, self._buffer = host, aval, buffer
@@ -127,9 +129,51 @@ def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
     found = _SCALARS.get(key) if x else None  # zeros are not cached, because 0.0 == -0.0
     if found is not None:
         return found
-    a = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype, weak))
+    a = as_number(ArrayImpl(np.asarray(x, dtype), make_aval((), dtype, weak)))
     if x and len(_SCALARS) < _SCALARS_LIMIT:
         _SCALARS[key] = shared(a)
+    return a
+
+
+def as_number(a: ArrayImpl) -> ArrayImpl:
+    """Mark a scalar as made of a number that stands in the program, and return it.
+
+    Programs that are shown hold such a scalar as a literal, wherever it is used; an array that
+    the user made is a constant of the programs inside of the one in which it was made.
+    """
+    a._is_number = True
+    return a
+
+
+def is_number(a: ArrayImpl) -> bool:
+    """Whether a scalar was made of a number that stands in the program."""
+    return getattr(a, "_is_number", False)
+
+
+def folded(of: ArrayImpl, a: ArrayImpl) -> bool:
+    """Whether a scalar computed while tracing takes the place of the operation on the scalar `of`.
+
+    It does if it can be a literal where that one can; a constant of a shown program is an operand.
+    """
+    if is_number(of):
+        a._is_number = True
+        return True
+    made = getattr(state.stage, "made_scalars", None)
+    if made is None:
+        return True
+    _, trace = made.get(id(of), (None, None))
+    if trace is not None:
+        made[id(a)] = a, trace
+    return trace is not None
+
+
+def as_made(a: ArrayImpl) -> ArrayImpl:
+    """A scalar as the user holds it: an array of its own, which belongs to the program being traced."""
+    if is_number(a) or is_shared(a):
+        a = copied(a)
+    made = getattr(state.stage, "made_scalars", None)
+    if made is not None:
+        made[id(a)] = a, state.stage
     return a
 
 
@@ -235,7 +279,10 @@ def _guarded(x) -> ArrayImpl:
 def host_array(x: np.ndarray | np.generic) -> ArrayImpl:
     """A copy of a NumPy array, as an `Array`."""
     known = getattr(state.stage, "captured", None)
-    return wrap_host(canonical_host(x)) if known is None or x.nbytes <= _FEW else _captured(x, known)
+    if known is not None and x.nbytes > _FEW:
+        return _captured(x, known)
+    a = wrap_host(canonical_host(x))
+    return a if x.ndim else as_number(a)
 
 
 _FEW = 64  # arrays of at most this many bytes are written into the program's text

@@ -10,7 +10,7 @@ import numpy as np
 from gradix._base.bounded import BoundedCache
 from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes, seams
-from gradix._core.array import ArrayImpl, typeof
+from gradix._core.array import ArrayImpl, as_number, typeof
 from gradix._core.aval import ShapedArray, located, make_aval
 from gradix._core.divisions import ShardingTypeError, entries, merged
 from gradix._core.named_sharding import axes_of
@@ -381,7 +381,8 @@ def zeros(aval):
     # While a program is staged, zeros must be one of its equations, so the cache is not used.
     zero = _zeros.get(aval) if state.stage is None and aval.size <= 1024 else None
     if zero is None:
-        scalar = ArrayImpl(np.zeros((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
+        zero = np.zeros((), dtypes.physical_dtype(aval.dtype))
+        scalar = as_number(ArrayImpl(zero, make_aval((), aval.dtype, aval.weak_type)))
         if not aval.shape:
             return scalar
         if state.stage is not None or aval.size > 1024:
@@ -406,5 +407,7 @@ def is_differentiable(aval) -> bool:
 
 def full_like_one(aval):
     """Ones of this type."""
-    one = ArrayImpl(np.ones((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
+    one = as_number(
+        ArrayImpl(np.ones((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
+    )
     return broadcast_in_dim(one, aval.shape, ()) if aval.shape else one

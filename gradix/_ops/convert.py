@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, scalar_array
+from gradix._core.array import ArrayImpl, folded, scalar_array
 from gradix._core.aval import located, make_aval
 from gradix._core.divisions import entries, undivided
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, INEXACT, INTEGER, NARROW_INTEGER
@@ -240,7 +240,9 @@ def convert(x, dtype, weak_type: bool = False):
         if aval.weak_type == weak_type:
             return x
         if type(x) is ArrayImpl and x._buffer is None:
-            return ArrayImpl(x._host, located(make_aval(aval.shape, dtype, weak_type), aval.place))
+            new = ArrayImpl(x._host, located(make_aval(aval.shape, dtype, weak_type), aval.place))
+            if aval.shape or folded(x, new):
+                return new
     elif (
         type(x) is ArrayImpl
         and not aval.shape
@@ -251,7 +253,9 @@ def convert(x, dtype, weak_type: bool = False):
         # A known scalar stays a literal of the program: constants fold while tracing.
         with np.errstate(all="ignore"):
             known = np.asarray(converter(aval.dtype, dtype)(x._host))
-            return ArrayImpl(known, located(make_aval((), dtype, weak_type), aval.place))
+        new = ArrayImpl(known, located(make_aval((), dtype, weak_type), aval.place))
+        if folded(x, new):
+            return new
     return bind(convert_element_type_p, (x,), {"new_dtype": dtype, "weak_type": weak_type})
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import ArrayImpl, as_array, as_made, is_number
 from gradix._core.aval import make_aval
 from gradix._core.divisions import sharding_of_type
 from gradix._core.dtypes import COMPLEX, NUMERIC
@@ -183,7 +183,7 @@ def _filled(shape, value):
     """A scalar array broadcast to `shape`, which outside of traces is done by NumPy."""
     check_sizes("full", shape)
     if not shape:
-        return value
+        return as_made(value) if type(value) is ArrayImpl and is_number(value) else value
     return bind(broadcast_in_dim_p, (value,), {"shape": shape, "broadcast_dimensions": ()})
 
 

@@ -8,7 +8,7 @@ from gradix._base import config as _config, source
 from gradix._base.lazy import lazy_module
 from gradix._base.name_stack import NameStack, current_names
 from gradix._base.recursion_room import room_to_trace
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import ArrayImpl, as_array, is_number
 from gradix._core.aval import seen, within
 from gradix._core.dtypes import ExtendedDType
 from gradix._core.effects import no_effects
@@ -38,14 +38,21 @@ class StagingTrace(Trace):
 
     refs: dict[Ref, LocalRef] = {}  # an instance makes its own for the first ref
 
-    def __init__(self, debug: DebugInfo = no_debug):
+    # scalars made while a program is traced to be shown, each with its trace; None in other programs
+    made_scalars: dict[int, tuple[Array, Trace]] | None = None
+
+    def __init__(self, debug: DebugInfo = no_debug, is_shown: bool = False):
         self.debug = debug
         self.invars: list[Var] = []
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[int, tuple[Var, Array]] = {}
-        outer = getattr(state.stage, "captured", None)
+        outer = state.stage
         # copies of the NumPy arrays from outside, so that each is copied once
-        self.captured: dict = {} if outer is None else outer
+        known = getattr(outer, "captured", None)
+        self.captured: dict = {} if known is None else known
+        made = getattr(outer, "made_scalars", None)
+        if is_shown or made is not None:
+            self.made_scalars = {} if made is None else made
 
     def new_arg(self, aval) -> StagingTracer:
         var = Var(aval if aval.place is None else within(aval))
@@ -74,7 +81,9 @@ class StagingTrace(Trace):
         if aval.place is not None:
             aval = within(aval)
         if type(a) is ArrayImpl and not aval.shape and not isinstance(aval.dtype, ExtendedDType):
-            return Literal(a, aval)
+            made = self.made_scalars
+            if made is None or is_number(a) or made.get(id(a), (None, None))[1] is self:
+                return Literal(a, aval)
         found = self.consts.get(id(a))
         if found is None:
             found = self.consts[id(a)] = (Var(aval), a)
@@ -207,13 +216,20 @@ def closed_over(closed: ClosedJaxpr, refs: list[tuple[Ref, bool]]) -> ClosedJaxp
     )
 
 
-def stage_with_refs(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list, list[LocalRef]]:
+def stage_with_refs(
+    function, avals, debug: DebugInfo = no_debug, is_shown: bool = False
+) -> tuple[Jaxpr, list, list[LocalRef]]:
     """As `stage`, for a function that may use mutable arrays from outside; also returns their refs.
 
     The jaxpr takes the values of these arrays after its other inputs. After its other results it
     returns the last values of those that were written.
+
+    Args:
+        is_shown: the user gets the program, so that scalars which the function captures are its
+            constants, as other arrays are. Programs that are only run hold them as literals,
+            which compilers know the value of.
     """
-    trace = StagingTrace(debug)
+    trace = StagingTrace(debug, is_shown)
     with room_to_trace(debug.name), new_level(trace, stage=True):
         outs = _run_on_arguments(trace, function, avals, debug)
         refs = list(trace.refs.values())

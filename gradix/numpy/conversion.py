@@ -12,7 +12,7 @@ from gradix._api.placing import on_default_device
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array, copied, is_shared, wrap_host
+from gradix._core.array import ArrayImpl, as_array, as_made, is_shared, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, SUPPORTED
 from gradix._core.operators import Array
@@ -94,8 +94,8 @@ def array(
         x = raise_rank(x, ndmin)
     if copy and x is object:
         x = lax._separate(x)
-    elif type(x) is ArrayImpl and is_shared(x):
-        x = copied(x)
+    elif type(x) is ArrayImpl and (is_shared(x) or not x.aval.shape and x is not object):
+        x = as_made(x)
     if device is None and out_sharding is None:
         stays = _options.jax_default_device is None and _options.gradix_home_mesh is None
         return x if stays else on_default_device(x)

@@ -12,7 +12,7 @@ from gradix import lax
 from gradix._base.config import state
 from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array, check_number, shared
+from gradix._core.array import ArrayImpl, as_array, as_number, check_number, shared
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, NUMERIC
@@ -54,7 +54,7 @@ def number(x, dtype, weak: bool = False) -> Any:
         if type(x) is SymbolicDim:
             return convert(as_array(x), dtype, weak)
         with np.errstate(all="ignore"):
-            found = ArrayImpl(_host_number(x, dtype), make_aval((), dtype, weak))
+            found = as_number(ArrayImpl(_host_number(x, dtype), make_aval((), dtype, weak)))
         if len(_numbers) < _NUMBERS_LIMIT:
             _numbers[key] = shared(found)
     return found

@@ -16,7 +16,7 @@ from gradix._api.jit.jit import jit
 from gradix._base import config
 from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array, shared
+from gradix._core.array import ArrayImpl, as_array, as_number, shared
 from gradix._core.aval import make_aval
 from gradix._core.key_flow import accounted, is_accounted
 from gradix._core.operators import Array
@@ -245,7 +245,7 @@ def number(x, dtype) -> ArrayImpl:
     key = (x, dtype)
     found = _numbers.get(key)
     if found is None:
-        found = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype))  # It is never a tracer.
+        found = as_number(ArrayImpl(np.asarray(x, dtype), make_aval((), dtype)))  # It is never a tracer.
         if len(_numbers) < _numbers.limit:
             _numbers.keep(key, shared(found))
     return found

@@ -12,7 +12,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.constraints import divided
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl
+from gradix._core.array import ArrayImpl, as_number
 from gradix._core.aval import make_aval
 from gradix._core.key_flow import accounted
 from gradix._core.operators import Array
@@ -215,7 +215,7 @@ draw_uniform = _uniform
 
 
 def _scalar(x: np.ndarray) -> ArrayImpl:
-    return ArrayImpl(x, make_aval((), x.dtype))
+    return as_number(ArrayImpl(x, make_aval((), x.dtype)))
 
 
 def _host_bound(x, dtype) -> np.ndarray | None:

@@ -55,6 +55,53 @@ def test_make_jaxpr_constants():
     np.testing.assert_array_equal(closed.consts[0], table)
 
 
+@pytest.mark.x32
+def test_scalars_that_are_captured_are_constants_and_numbers_are_literals():
+    scalar, index = jnp.float32(3), jnp.array(0)
+
+    def f(x):
+        made = jnp.array(1.5) + jnp.zeros(())  # of the program itself, so that it needs no constant
+        return (x * scalar + scalar**2 + np.float32(4) + 5.0 + made + np.array(6.0), index)
+
+    closed = gradix.make_jaxpr(f)(1.0)
+    assert [int(c) for c in closed.consts] == [3, 0]
+    assert [float(y) for y in gradix.core.eval_jaxpr(closed.jaxpr, [2.0, 7], 1.0)] == [22.5, 7.0]
+
+
+@pytest.mark.x32
+@pytest.mark.parametrize(
+    "inside",
+    [
+        lambda f: f,
+        gradix.jit,
+        lambda f: lambda x: gradix.lax.cond(x > 0, f, lambda x: x, x),
+        lambda f: lambda x: gradix.lax.scan(lambda c, _: (f(c), None), x, length=2)[0],
+        lambda f: lambda x: gradix.grad(f)(x),
+        lambda f: lambda x: gradix.vmap(f)(x[None])[0],
+    ],
+    ids=["plain", "jit", "cond", "scan", "grad", "vmap"],
+)
+def test_known_and_traced_scalars_give_programs_with_as_many_constants(inside):
+    counts = []
+
+    def count(scalar, index):
+        def f(x):
+            return x * scalar * 2 + jnp.sin(x) * scalar.astype("float16") + index
+
+        counts.append(len(gradix.make_jaxpr(inside(f))(1.0 * jnp.ones(())).consts))
+        return scalar
+
+    count(jnp.float32(3), jnp.array(0))  # known outside of all programs
+    gradix.jit(lambda: count(jnp.float32(3), jnp.array(0)))()  # known, and made in the program around
+    gradix.jit(count)(3.0, 0)  # traced
+    assert counts[0] == counts[1] == counts[2] >= 2
+
+
+def test_scalars_that_compiled_programs_capture_are_literals():
+    scalar = jnp.float32(3)
+    assert "3.0" in str(gradix.jit(lambda x: x * scalar).trace(1.0).jaxpr)
+
+
 @pytest.mark.parametrize(
     "call, message",
     [

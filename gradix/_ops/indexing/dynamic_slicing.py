@@ -9,7 +9,7 @@ import numpy as np
 
 from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, scalar_array, wrap_host
+from gradix._core.array import ArrayImpl, as_number, scalar_array, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.divisions import merged, resized
 from gradix._core.dtypes import INTEGER
@@ -277,7 +277,7 @@ def _entries(name, vector):
         raise ValueError(f"Slice indices must be a 1D sequence, got {vector.aval.shape}")
     if type(vector) is ArrayImpl:
         host = vector.host
-        return [wrap_host(np.asarray(host[k])) for k in range(host.size)]
+        return [as_number(wrap_host(np.asarray(host[k]))) for k in range(host.size)]
     return [squeeze(slice_in_dim(vector, k, k + 1), (0,)) for k in range(vector.aval.shape[0])]
 
 
