@@ -97,6 +97,21 @@ def test_known_and_traced_scalars_give_programs_with_as_many_constants(inside):
     assert counts[0] == counts[1] == counts[2] >= 2
 
 
+@pytest.mark.x32
+def test_a_body_that_compiled_programs_share_has_its_constants_where_it_is_shown():
+    scalar = jnp.float32(3)
+
+    def body(carry, _):
+        return carry * scalar, None
+
+    def f(x):
+        return gradix.lax.scan(body, x, length=2)[0]
+
+    before = len(gradix.make_jaxpr(f)(1.0).consts)
+    assert gradix.jit(f)(1.0) == 9
+    assert len(gradix.make_jaxpr(f)(1.0).consts) == before == 1
+
+
 def test_scalars_that_compiled_programs_capture_are_literals():
     scalar = jnp.float32(3)
     assert "3.0" in str(gradix.jit(lambda x: x * scalar).trace(1.0).jaxpr)

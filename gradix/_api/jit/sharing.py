@@ -115,7 +115,8 @@ def stage_shared(function: Callable, flat: Flat, avals: list, form: Any) -> tupl
     if traces is None:
         return flat.stage_with_refs(avals)
     axes = [(name, t.size) for name, t in state.axes.items()]
-    key = form, *avals, _options.context, *axes, state.manual, current_names()
+    is_shown = getattr(state.stage, "made_scalars", None) is not None
+    key = form, *avals, _options.context, *axes, state.manual, current_names(), is_shown
     try:
         found = traces.get(key)
     except Exception:  # a static argument that cannot be hashed or compared
@@ -228,7 +229,7 @@ class _Captures(Walk):
         every = f.__globals__
         names, attributes = _names_read(f.__code__)
         read = tuple([(n, self._read(every[n], attributes)) for n in names if n in every])
-        return super()._function(f), read
+        return self._by_parts(f), read
 
     def _captured(self, x):
         if type(x) in ATOMS:
