@@ -271,7 +271,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
         y, x = promote_dtypes_inexact("trapezoid", y, x)
         if x.aval.ndim == 1:
             axis, step = axis_of(axis, y.aval.ndim), diff(x)
-            step = lax.expand_dims(step, range(1, y.aval.ndim - axis))
+            step = lax.expand_dims(step, [i for i in range(y.aval.ndim) if i != axis])
         else:  # The other axes of x and y are aligned from the last one on.
             y, step, axis = moveaxis(y, axis, -1), diff(moveaxis(x, axis, -1)), -1
     first = lax.slice_in_dim(y, 1, None, axis=axis) if y.aval.shape[axis] else y

@@ -46,13 +46,26 @@ def test_statistics_need_no_promotion(name, dtype):
         lambda: jnp.polyfit(ROW, ROW**2, 2),
         lambda: jnp.polyfit(ROW, jnp.stack([ROW, ROW**2], 1), 2, w=ROW),
         lambda: jnp.add.outer(ROW, X),
+        lambda: jnp.trapezoid(X, ROW[:3]),
+        lambda: jnp.trapezoid(X, ROW[:2], axis=0),
         lambda: jnp.fft.fft(X),
         lambda: jnp.fft.rfft2(X),
         lambda: image.resize(X, (4, 4), "linear"),
         lambda: logsumexp(X, axis=1),
         lambda: lax.scan(lambda c, v: (c + v, c), jnp.float32(0), ROW, unroll=2)[0],
     ],
-    ids=["polyfit", "polyfit of columns", "outer", "fft", "rfft2", "resize", "logsumexp", "scan"],
+    ids=[
+        "polyfit",
+        "polyfit of columns",
+        "outer",
+        "trapezoid",
+        "trapezoid of columns",
+        "fft",
+        "rfft2",
+        "resize",
+        "logsumexp",
+        "scan",
+    ],
 )
 def test_functions_need_no_promotion(call):
     want = call()
