@@ -362,7 +362,8 @@ def histogramdd(
 def _cell_counts(columns, edges, n: int, weights):
     """The shape of the grid, and the counts of the points inside it."""
     cells = tuple([e.aval.shape[0] - 1 for e in edges])
-    place = tuple([lax.sub(_bin_numbers(c, e), number(1, np.dtype("int32"))) for c, e in zip(columns, edges)])
+    bins = [_bin_numbers(c, e) for c, e in zip(columns, edges)]
+    place = tuple([lax.sub(b, number(1, b.aval.dtype)) for b in bins])
     w = number(1, dtypes.python_scalar_dtype(int)) if weights is None else as_operand("histogramdd", weights)
     inside = None
     for p, size in zip(place, cells):

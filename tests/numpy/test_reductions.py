@@ -226,6 +226,16 @@ def test_counting():
             assert_same(jnp.digitize(values, np.array(bins), right=right), np.digitize(values, bins, right=right))
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_histograms_of_several_columns_in_both_widths(wide):
+    x, y = np.array([0.1, 0.4, 0.4, 0.9]), np.array([3.0, 1.0, 1.0, 2.0])
+    with gradix.enable_x64(wide):
+        for got, want in zip(jnp.histogram2d(x, y, bins=4), np.histogram2d(x, y, bins=4)):
+            assert_same(got, want, 1e-5)
+        found, _ = jnp.histogramdd(np.stack([x, y], 1).astype("float32"), bins=3, weights=y)
+        assert_same(found, np.histogramdd(np.stack([x, y], 1), bins=3, weights=y)[0], 1e-5)
+
+
 def test_differences_and_integrals():
     x = F[0, 0]
     assert_same(jnp.diff(F, 2, axis=1), np.diff(F, 2, axis=1))
