@@ -47,7 +47,9 @@ def thinned(cut: Split, is_free: Callable[[str, int], bool]) -> Split:
         if type(v) is not Literal and is_free(kind, i)
     }
     roots, makers = _roots(jaxpr, free)
-    chosen = _chosen([v for v in residuals if type(v) is not Literal and v not in free], roots)
+    own = [v for v in residuals if type(v) is not Literal and v not in free]
+    chosen = _chosen(own, roots)
+    chosen |= _widened(own, chosen, roots, makers)
     return _with_less(cut, residuals, chosen, roots, makers) if chosen else cut
 
 
@@ -90,6 +92,30 @@ def _chosen(residuals: list, roots: dict) -> set:
         for v in members
         if v not in shared
     }
+
+
+def _widened(residuals: list, chosen: set, roots: dict, makers: dict) -> set:
+    """The other residuals that cheap operations make of one smaller value, which becomes their root.
+
+    Comparisons that were converted to floats are such residuals: a quarter of their bytes is enough.
+    """
+    found = set()
+    for v in residuals:
+        if v in chosen:
+            continue
+        least = source = v
+        while source in makers:
+            operands = [w for w in makers[source].invars if type(w) is not Literal]
+            if len(operands) != 1:
+                break
+            (source,) = operands
+            least = min(least, source, key=_size)
+        if 0 < _size(least) < _size(v):
+            found.add(v)
+            if least not in chosen:
+                roots[v] = frozenset((least,))
+                makers.pop(least, None)
+    return found
 
 
 def _size(v) -> int:

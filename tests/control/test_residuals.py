@@ -130,3 +130,47 @@ def test_memory_of_a_loop():
     f = lambda w, x: (lax.scan(lambda c, w: (jnp.tanh(c @ w), None), x, w)[0] ** 2).sum()
     taken = gradix.jit(gradix.grad(f)).lower(w, x).compile().memory_analysis().temp_size_in_bytes
     assert taken < 2.4 * 16 * x.nbytes  # c and y of each step, and what one step needs
+
+
+def tops(c, x):
+    """A step whose derivative needs what is largest in each row; ties share it."""
+    scores = jnp.round(jnp.sin(x * c[:, None]) * 4) / 4 + jnp.sin(x * c[:, None])
+    return c * 0.5 + scores.max(-1), c
+
+
+def test_comparisons_are_kept_as_they_are():
+    """Of a comparison that was converted to floats, the truths are kept: a quarter of the bytes."""
+    x, c = jnp.ones((3, 4, 8)) * jnp.arange(8.0), jnp.ones(4)
+    loop = lambda c, x: total(lax.scan(tops, c, x))
+    scan = [e for e in gradix.make_jaxpr(gradix.grad(loop))(c, x).jaxpr.eqns if e.primitive.name == "scan"][-1]
+    rows = scan.params["jaxpr"].in_avals[scan.params["num_consts"] + scan.params["num_carry"] :]
+    assert "bool" in {str(a.dtype) for a in rows if a.shape == (4, 8)}
+
+    def plain(c, x):
+        ys = []
+        for row in x:
+            c, y = tops(c, row)
+            ys.append(y)
+        return total((c, jnp.stack(ys)))
+
+    for got, want in zip(gradix.grad(loop, (0, 1))(c, x), gradix.grad(plain, (0, 1))(c, x)):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_truth_that_is_kept_twice():
+    """Two residuals of one comparison, and the comparison itself as a result of each step."""
+
+    def body(c, x):
+        mask = x > c[:, None]
+        wide = mask.astype("float32")
+        return (c * (wide * x).sum(-1), (mask, c[:, None] * wide.astype("float16").astype("float32") * x * x))
+
+    loop = lambda c, x: lax.scan(lambda c, x: (body(c, x)[0], body(c, x)[1][1]), c, x)[1].sum()
+    kept = lambda c, x: (lambda m, y: (y * m).sum())(*lax.scan(body, c, x)[1])
+    x, c = jnp.sin(jnp.arange(24.0)).reshape(2, 3, 4), jnp.ones(3) * 0.1
+    for f in (loop, kept):
+        gradient = gradix.grad(f, (0, 1))
+        with gradix.disable_jit():
+            want = gradient(c, x)
+        for got, w in zip(gradix.jit(gradient)(c, x), want):
+            np.testing.assert_allclose(got, w, rtol=1e-5, atol=1e-6)
