@@ -100,6 +100,14 @@ PROGRAMS: dict[str, Program] = {
         jnp.matmul,
         (floats(600, 600).astype("complex64"), floats(600, 600).astype("complex64")),
     ),
+    "products_over_one_axis": (
+        lambda x, y: jnp.einsum("bkij,blij->bkl", x, y),
+        (floats(4, 128, 4, 128), floats(4, 64, 4, 128)),
+    ),
+    "stacks_without_transposes": (
+        lambda x, y: jnp.einsum("bkm,bkn->bmn", x, y),
+        (floats(4, 512, 512), floats(4, 512, 64)),
+    ),
     "products_without_transposes": (lambda x, y: x.T @ y, (floats(512, 512), floats(512, 512))),
     "convolutions_by_wider_dtypes": (
         lambda a, b: lax.conv(a, b, (1, 1), "SAME", preferred_element_type=jnp.int32),

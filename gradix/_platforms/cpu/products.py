@@ -198,6 +198,38 @@ def _untransposed(em, site, x, y):
     return product(out, x, y, (left, right))
 
 
+_LEAST_OF_STACKS = 32  # rows, columns and terms of each product of a stack
+
+
+def _is_stack_of_transposes(site) -> bool:
+    """Whether the first operands of a stack of products lie transposed: their contracted axis before the rows."""
+    (left, _), (batch, _) = site.params["dimension_numbers"]
+    x, y = site.values
+    n = len(batch)
+    if not n or len(left) != 1 or site.out.ndim != n + 2 or not site.is_static():
+        return False
+    if not x.aval.dtype == y.aval.dtype == site.out.dtype == _REAL[0]:
+        return False
+    source, (contracted, *stacked) = _source(x, (*left, *batch))
+    if contracted != n or stacked != list(range(n)):
+        return False
+    _, *sizes = _sizes(site.values, site.params["dimension_numbers"])
+    return min(sizes) >= _LEAST_OF_STACKS
+
+
+def _with_transposed_stack(em, site, x, y):
+    """The products of explicit transposes: the quick library takes no transposed first operands."""
+    (_, right), (batch, y_batch) = site.params["dimension_numbers"]
+    n = len(batch)
+    x, _ = _source(x, ())
+    *stack, terms, rows = x.aval.shape
+    aval = make_aval((*stack, rows, terms), x.aval.dtype)
+    # Kept apart, as XLA would otherwise merge them into the products that it does slowly.
+    x = apart(em, "transposed", aval, lambda x: em.transpose(x, (*range(n), n + 1, n)), x)
+    numbers = (((n + 1,), right), (tuple(range(n)), y_batch))
+    return apart(em, "product", site.out, lambda x, y: site.plain(em, x, y, dimension_numbers=numbers), x, y)
+
+
 def _source(x, axes) -> tuple:
     """The source of a transpose, and `axes` there, as XLA would copy the whole matrix."""
     found = x.transposed
@@ -207,9 +239,43 @@ def _source(x, axes) -> tuple:
     return source, tuple([permutation[i] for i in axes])
 
 
+# -- products over several axes --------------------------------------------------------------------
+
+
+def _is_over_adjoining_axes(site) -> bool:
+    """Whether several axes are contracted that lie side by side, in the same order, in both operands.
+
+    In the first they are the last ones: otherwise XLA's own transposed copy is as quick.
+    """
+    (left, right), _ = site.params["dimension_numbers"]
+    if len(left) < 2 or any(v.transposed is not None for v in site.values) or not site.is_static():
+        return False
+    pairs = sorted(zip(left, right))
+    (i, j), n = pairs[0], len(pairs)
+    return i + n == site.values[0].aval.ndim and pairs == list(zip(range(i, i + n), range(j, j + n)))
+
+
+def _over_one_axis(em, site, x, y):
+    """The product over one axis in place of several, for which XLA:CPU would copy the second operand transposed."""
+    (left, right), (x_batch, y_batch) = site.params["dimension_numbers"]
+    n = len(left)
+
+    def joined(v, axes, batch):
+        i, shape = min(axes), v.aval.shape
+        whole = (*shape[:i], prod(shape[i : i + n]), *shape[i + n :])
+        return em.reshape(v, whole), (i,), tuple([b if b < i else b - n + 1 for b in batch])
+
+    x, left, x_batch = joined(x, left, x_batch)
+    y, right, y_batch = joined(y, right, y_batch)
+    params = {**site.params, "dimension_numbers": ((left, right), (x_batch, y_batch))}
+    return em.lower(dot_general_p, site.out, x, y, **params)
+
+
 REWRITES = (
+    Rewrite("products_over_one_axis", (dot_general_p,), _over_one_axis, _is_over_adjoining_axes),
     Rewrite("products_by_wider_dtypes", (dot_general_p,), _by_working_dtypes, _has_other_dtypes),
     Rewrite("small_products_as_sums", (dot_general_p,), _by_sums_of_terms, _is_stack_of_small_products, alone=True),
     Rewrite("complex_products_by_parts", (dot_general_p,), _by_real_parts, _is_large_and_complex),
     Rewrite("products_without_transposes", (dot_general_p,), _untransposed, _is_of_transposes, alone=True),
+    Rewrite("stacks_without_transposes", (dot_general_p,), _with_transposed_stack, _is_stack_of_transposes),
 )
