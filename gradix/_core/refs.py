@@ -189,6 +189,20 @@ class Ref:
     def __setitem__(self, index, value) -> None:
         swap(self, index, value, "ref[...] = value", False)
 
+    def get(self, idx=...):
+        """The part at `idx`, which is the whole by default."""
+        return self[idx]
+
+    def set(self, value, idx=...) -> None:
+        """Write the part at `idx`, which is the whole by default."""
+        self[idx] = value
+
+    def swap(self, value, idx=...):
+        """Write the part at `idx`, which is the whole by default, and return what it was before."""
+        before = self[idx]
+        self[idx] = value
+        return before
+
     def addupdate(self, x, idx=()) -> None:
         """Add `x` to the part at `idx`, which is the whole by default."""
         addupdate(self, idx, x)

@@ -194,7 +194,7 @@ class _Call:
             )
         num_prefetched = tree_structure(args[:n]).num_leaves
         grid = tuple([n if isinstance(n, int) else jnp.asarray(n).astype(INDEX) for n in self.spec.grid])
-        prefetched = [_strong(x.aval) for x in leaves[:num_prefetched]]
+        prefetched = tree_structure(args[:n]).unflatten([_strong(x.aval) for x in leaves[:num_prefetched]])
         windows = self._windows(args, in_tree, leaves, prefetched, len(grid))
         self._check_aliases(leaves)
         check_revisits(windows[len(leaves) :], grid)
@@ -230,7 +230,7 @@ class _Call:
 
     def _windows(self, args, in_tree, leaves, prefetched, rank: int) -> list[Window]:
         n = self.spec.num_scalar_prefetch
-        specs = [BlockSpec()] * len(prefetched)
+        specs = [BlockSpec()] * tree_structure(args[:n]).num_leaves
         specs += _specs("in_specs", self.spec.in_specs, tree_structure(args[n:]), "inputs")
         out_specs = self.spec.out_specs
         specs += _specs("out_specs", out_specs, self.out_tree, "outputs")

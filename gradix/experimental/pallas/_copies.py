@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.tree import tree_flatten
 from gradix._core.refs import Ref
 from gradix.experimental.pallas._remote import deliver
 
@@ -99,6 +100,13 @@ def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: 
 def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     """Copy from one reference to another, or with `add` add to what is there.
 
+    Args:
+        src_ref, dst_ref: references, or trees of them.
+        add: whether to add.
+
+    Raises:
+        ValueError: the two are different trees, or a reference has another shape or dtype.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> from gradix.experimental import pallas as pl
@@ -108,7 +116,12 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
         >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
         Array([3, 5], dtype=int32)
     """
-    AsyncCopyDescriptor(src_ref, dst_ref, None).start(add=add)
+    sources, tree = tree_flatten(src_ref)
+    targets, other = tree_flatten(dst_ref)
+    if tree != other:
+        raise ValueError(f"sync_copy: src_ref is {tree}, and dst_ref is {other}. Pass trees of one structure.")
+    for source, target in zip(sources, targets):
+        AsyncCopyDescriptor(source, target, None).start(add=add)
 
 
 class _RemoteCopyDescriptor(AsyncCopyDescriptor):

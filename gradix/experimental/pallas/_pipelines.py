@@ -8,6 +8,7 @@ from typing import Any
 from gradix import lax
 from gradix._api.arguments import name_of
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.tree import tree_leaves, tree_map, tree_structure
 from gradix.experimental.pallas._call import pallas_call
 from gradix.experimental.pallas._programs import when
 from gradix.experimental.pallas._specs import BlockSpec, no_block_spec
@@ -39,8 +40,8 @@ def emit_pipeline(
             effect here.
 
     Returns:
-        A function of references, those that are read and then those that are written. By the
-        keyword `scratches` it takes further references, which it gives to `body` whole.
+        A function of references or trees of them, those that are read and then those that are written.
+        By the keyword `scratches` it takes further references, which it gives to `body` whole.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -67,22 +68,25 @@ def emit_pipeline(
                 f"the pipeline of {name_of(body)} has no out_specs. Write to references of the kernel through one."
             )
 
+        written = tree_leaves(refs[n:])
+
         def kernel(*blocks):
             given = [*blocks[:n], *blocks[n + m :], *scratches]
             body(*given)
 
         call = pallas_call(
             kernel,
-            [ShapeDtypeStruct(r.shape, r.dtype) for r in refs[n:]],
+            tree_map(lambda r: ShapeDtypeStruct(r.shape, r.dtype), list(refs[n:])),
             grid=grid,
             in_specs=[*ins, *outs],
             out_specs=outs,
-            input_output_aliases={n + i: i for i in range(m)},
+            input_output_aliases={tree_structure(refs[:n]).num_leaves + i: i for i in range(len(written))},
             name=name_of(body),
         )
 
         def run():
-            for ref, value in zip(refs[n:], call(*[r.read() for r in refs])):
+            values = call(*tree_map(lambda r: r.read(), refs))
+            for ref, value in zip(written, tree_leaves(values)):
                 ref.write(value)
 
         when(core_axis_name is None or lax.axis_index(core_axis_name) == 0)(run)

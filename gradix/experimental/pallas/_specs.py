@@ -199,6 +199,10 @@ class Space(enum.Enum):
     def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
         return memory_of(shape, dtype, self)
 
+    def like(self, x: Any) -> MemoryRef:
+        """A place for an array of the shape and dtype of `x`."""
+        return self(x.shape, x.dtype)
+
 
 class MemorySpace(Space):
     """A kind of memory. All are one here; calling one gives a place in it, `ANY((8,), "float32")`.

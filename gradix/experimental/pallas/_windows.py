@@ -9,7 +9,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.mapping.vmap import vmap
-from gradix._base.tree import tree_structure
+from gradix._base.tree import tree_flatten, tree_structure
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
 from gradix._core.dimensions.expression import as_dim, is_symbolic_dim, larger
@@ -200,11 +200,12 @@ def _check_size(origin: str, axis: int, size) -> None:
 def _index_program(window: Window, index_map, block_shape, rank: int, prefetched):
     """The program of an index map, with its captured values as leading inputs, and those."""
     where = f"Index map function {name_of(index_map)} at {place_of(index_map)} for {window.origin}"
+    avals, prefetched_tree = tree_flatten(tuple(prefetched))
 
     def indices(*values):
         ids, scalars = values[:rank], values[rank:]
         refs = [KernelRef(AbstractRef(s.aval), s) for s in scalars]
-        out = index_map(*ids, *refs)
+        out = index_map(*ids, *prefetched_tree.unflatten(refs))
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         if len(out) != len(window.dims):
             raise ValueError(
@@ -215,8 +216,8 @@ def _index_program(window: Window, index_map, block_shape, rank: int, prefetched
             raise ValueError(f"{where} writes to a prefetched scalar, which it may only read.")
         return [_as_scalar(o, i, where) for i, o in enumerate(out)]
 
-    tree = tree_structure(((0,) * (rank + len(prefetched)), {}))
-    return stage_open(indices, [_INDEX_TYPE] * rank + list(prefetched), Names(index_map, tree))
+    tree = tree_structure(((*(0,) * rank, *prefetched_tree.unflatten(avals)), {}))
+    return stage_open(indices, [_INDEX_TYPE] * rank + avals, Names(index_map, tree))
 
 
 def _as_scalar(value, place: int, where: str):

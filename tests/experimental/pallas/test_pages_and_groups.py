@@ -5,7 +5,6 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix.experimental.pallas import fuser
 from gradix.experimental.pallas.ops.gpu import paged_attention as gpu_pages
 from gradix.experimental.pallas.ops.tpu import megablox, ragged_paged_attention
 from gradix.experimental.pallas.ops.tpu.paged_attention import paged_attention
@@ -138,8 +137,3 @@ def test_ragged_queries_that_do_not_fit_are_refused():
             module.dynamic_validate_inputs(*args)
     with pytest.raises(ValueError, match="positive sliding_window, got 0"):
         module.ragged_paged_attention(q, pages, one, where, ends, one, sliding_window=0)
-
-
-def test_what_is_refused_tells_the_way_out():
-    with pytest.raises(NotImplementedError, match="XLA fuses"):
-        fuser.fuse(lambda x: x)
