@@ -89,6 +89,17 @@ def test_stacks_of_transposed_matrices(name):
     np.testing.assert_array_equal(gradix.jit(f)(x, y), np.einsum(equation, x, y))
 
 
+@pytest.mark.parametrize("size, count", [(8, 1), (4, 0)])
+def test_stacks_over_several_axes(size, count):
+    """Such are gradients of mapped attention to its keys."""
+    rng = np.random.default_rng(3)
+    x, y = [rng.integers(-4, 5, (3, 4, size, n)).astype("float32") for n in (33, 35)]
+    f = lambda x, y: jnp.einsum("bijk,bijl->bkl", x, y)
+    for name in (NAME, "stacks_without_transposes"):
+        assert taken(f, x, y, name=name) == count
+    np.testing.assert_array_equal(gradix.jit(f)(x, y), np.einsum("bijk,bijl->bkl", x, y))
+
+
 def test_stacks_whose_transposes_are_written():
     rng = np.random.default_rng(2)
     x, y = rng.integers(-4, 5, (3, 40, 33)).astype("float32"), rng.integers(-4, 5, (3, 40, 35)).astype("float32")

@@ -204,11 +204,8 @@ _LEAST_OF_STACKS = 32  # rows, columns and terms of each product of a stack
 def _is_stack_of_transposes(site) -> bool:
     """Whether the first operands of a stack of products lie transposed: their contracted axis before the rows."""
     (left, _), (batch, _) = site.params["dimension_numbers"]
-    x, y = site.values
-    n = len(batch)
-    if not n or len(left) != 1 or site.out.ndim != n + 2 or not site.is_static():
-        return False
-    if not x.aval.dtype == y.aval.dtype == site.out.dtype == _REAL[0]:
+    x, n = site.values[0], len(batch)
+    if not n or len(left) != 1 or site.out.ndim != n + 2 or not site.is_static() or not _have_quick_dtype(site):
         return False
     source, (contracted, *stacked) = _source(x, (*left, *batch))
     if contracted != n or stacked != list(range(n)):
@@ -245,14 +242,26 @@ def _source(x, axes) -> tuple:
 def _is_over_adjoining_axes(site) -> bool:
     """Whether several axes are contracted that lie side by side, in the same order, in both operands.
 
-    In the first they are the last ones: otherwise XLA's own transposed copy is as quick.
+    In the first they are the last ones, or follow those of a stack, whose transposes are then made
+    apart; otherwise XLA's own transposed copy is as quick.
     """
-    (left, right), _ = site.params["dimension_numbers"]
+    (left, right), (batch, _) = site.params["dimension_numbers"]
     if len(left) < 2 or any(v.transposed is not None for v in site.values) or not site.is_static():
         return False
     pairs = sorted(zip(left, right))
     (i, j), n = pairs[0], len(pairs)
-    return i + n == site.values[0].aval.ndim and pairs == list(zip(range(i, i + n), range(j, j + n)))
+    if pairs != list(zip(range(i, i + n), range(j, j + n))):
+        return False
+    if i + n == site.values[0].aval.ndim:
+        return True
+    is_stack = 0 < i == len(batch) and sorted(batch) == list(range(i)) and _have_quick_dtype(site)
+    return is_stack and min(_sizes(site.values, site.params["dimension_numbers"])[1:]) >= _LEAST_OF_STACKS
+
+
+def _have_quick_dtype(site) -> bool:
+    """Whether a product is of the dtype of XLA:CPU's quick library."""
+    x, y = site.values
+    return x.aval.dtype == y.aval.dtype == site.out.dtype == _REAL[0]
 
 
 def _over_one_axis(em, site, x, y):
