@@ -281,10 +281,10 @@ def _over_one_axis(em, site, x, y):
 
 
 REWRITES = (
-    Rewrite("products_over_one_axis", (dot_general_p,), _over_one_axis, _is_over_adjoining_axes),
+    Rewrite("products_over_one_axis", (dot_general_p,), _over_one_axis, _is_over_adjoining_axes, alone=True),
     Rewrite("products_by_wider_dtypes", (dot_general_p,), _by_working_dtypes, _has_other_dtypes),
     Rewrite("small_products_as_sums", (dot_general_p,), _by_sums_of_terms, _is_stack_of_small_products, alone=True),
     Rewrite("complex_products_by_parts", (dot_general_p,), _by_real_parts, _is_large_and_complex),
     Rewrite("products_without_transposes", (dot_general_p,), _untransposed, _is_of_transposes, alone=True),
-    Rewrite("stacks_without_transposes", (dot_general_p,), _with_transposed_stack, _is_stack_of_transposes),
+    Rewrite("stacks_without_transposes", (dot_general_p,), _with_transposed_stack, _is_stack_of_transposes, alone=True),
 )
