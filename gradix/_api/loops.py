@@ -26,7 +26,7 @@ from gradix._core.aval import seen
 from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
-from gradix._core.trace import Tracer, is_unknown
+from gradix._core.trace import Tracer, is_unknown, state
 from gradix._ops.arithmetic import add, sub
 from gradix._ops.comparison import lt
 from gradix._ops.indexing.slicing import index_in_dim, slice
@@ -272,10 +272,10 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Carry],
     init, tree = opened(init_val)
     init = arrays("while_loop", init, tree, "init_val")
     if _options.jax_disable_jit:
+        if state.shows_values and _values.known(*init):
+            return _values.while_loop(cond_fun, body_fun, with_arrays(init_val))
         if not any(isinstance(x, Tracer) for x in init):
             return _while_in_python(cond_fun, body_fun, with_arrays(init_val))
-        if _values.known(*init):
-            return _values.while_loop(cond_fun, body_fun, with_arrays(init_val))
     one = treedef_tuple((tree,))
     going, turn = flat_body("while_loop", cond_fun, one), flat_body("while_loop", body_fun, one)
     while True:

@@ -21,9 +21,11 @@ def values() -> Iterator[None]:
 
     Jitted functions, loops and branches run in Python, operation by operation, so that `print`,
     f-strings, `breakpoint()` and debuggers show numbers inside of `jit`, `grad`, `vmap`, `scan`,
-    `cond`, `while_loop`, `checkpoint` and `pmap`. A mapped value is shown whole, with its mapped
-    axis, as is one of `pmap`, which maps on one device here. Of a branch that examples decide
-    differently, both sides run. Values inside of `shard_map` are not shown.
+    `cond`, `while_loop`, `checkpoint`, `pmap` and `shard_map`. A mapped value is shown whole, with
+    its mapped axis, as is one of `pmap`, which maps on one device here, and the parts of all devices
+    in `shard_map`, with an axis for each mesh axis along which they differ. Of a branch that
+    examples or devices decide differently, both sides run. A `shard_map` shows no numbers of mutable
+    arrays among its arguments, and of sums that are left to be made (`unreduced`).
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -55,7 +57,12 @@ def while_loop(cond_fun: Callable, body_fun: Callable, carry: Any) -> Any:
     """A loop in Python, whose condition may be traced; it ends when no example goes on."""
     while True:
         going = cond_fun(carry)
-        numbers = np.asarray(concrete(going) if isinstance(going, Tracer) else going)
+        if not isinstance(going, Tracer):
+            if not going:
+                return carry
+            carry = body_fun(carry)
+            continue
+        numbers = np.asarray(concrete(going))
         if not numbers.any():
             return carry
         following = body_fun(carry)

@@ -353,11 +353,14 @@ class ShardMap(Primitive):
         # Newer versions of XLA take summands from a constraint only, which says that they are meant.
         ins = [em.constrained(x, mesh, s) if s.unreduced else x for x, s in zip(args, in_specs)] + numbers
         specs_in = [*in_specs, *[P(n) for n in names]]
+        scalar = make_aval((), np.dtype("int32"))
+        known = dict(outer.indices) if outer is not None else {}  # along the axes of the regions around this one
+        ins, specs_in = [*ins, *known.values()], [*specs_in, *[P()] * len(known)]
 
         def body(*xs):
-            indices = dict(outer.indices) if outer is not None else {}
-            scalar = make_aval((), np.dtype("int32"))
-            indices.update({n: em.op("reshape", scalar, x) for n, x in zip(names, xs[len(args) :])})
+            rest = xs[len(args) :]
+            indices = dict(zip(known, rest[len(names) :]))
+            indices.update({n: em.op("reshape", scalar, x) for n, x in zip(names, rest)})
             em.manual = em.manual_part(mesh, whole, indices)
             return em.inline(jaxpr.jaxpr, jaxpr.consts, xs[: len(args)])
 
@@ -367,7 +370,8 @@ class ShardMap(Primitive):
                 return body(*ins)
             finally:
                 em.manual = outer
-        local = [*[v.aval for v in jaxpr.jaxpr.invars], *[make_aval((1,), np.dtype("int32")) for _ in names]]
+        ones = [make_aval((1,), np.dtype("int32"))] * len(names)
+        local = [*[v.aval for v in jaxpr.jaxpr.invars], *ones, *[scalar] * len(known)]
         try:
             region = em.isolated_region(local, body, "sdy.return")
         finally:

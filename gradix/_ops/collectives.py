@@ -322,6 +322,9 @@ def vary(x, names):
     held = reduced_axes(have) & names
     marked = reduced_axes(names) - have
     axes = [n for n in names if type(n) is not Reduced and n not in have and n not in held]
+    lift = getattr(state.axes.get(axes[0]), "lift", None) if axes else None
+    if lift is not None:  # a value from outside of a function that runs on parts in Python
+        x = lift(x)
     for prim, of_this in ((release_p, held), (pvary_p, axes), (reduce_p, marked)):
         if of_this:
             x = bind(prim, (x,), {"axes": tuple(sorted(of_this, key=str))})

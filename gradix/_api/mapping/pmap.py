@@ -127,7 +127,7 @@ class PmapFunction:
     @boundary
     def __call__(self, *args, **kwargs):
         # `debug.values()` shows the numbers of all devices, as those of examples
-        if any(type(t) is Frame for t in state.axes.values()) or state.shows_values:
+        if any(isinstance(t, Frame) for t in state.axes.values()) or state.shows_values:
             return self._on_one_device(args, kwargs)
         if not self._static and state.stage is None:
             leaves, tree = flatten((args, kwargs))

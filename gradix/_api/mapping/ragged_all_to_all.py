@@ -95,7 +95,7 @@ def ragged_all_to_all(
     at = choose(found, mul(which, np.int32(0)), which)
     source = add(_taken(_first_rows(starts, places, rows, members), at), iota(_INT, shape[0]))
     source = choose(found, mul(source, np.int32(0)), source)
-    received = reshape(take_rows(all_rows, source), output.aval.shape)
+    received = reshape(take_rows(all_rows, source, unique=False), output.aval.shape)
     return choose(broadcast_in_dim(found, output.aval.shape, (0,)), output, received)
 
 
@@ -143,4 +143,4 @@ def _first_rows(starts, places, rows: int, members: int):
 
 
 def _taken(x, at):
-    return reshape(take_rows(reshape(x, (*x.aval.shape, 1)), at), at.aval.shape)
+    return reshape(take_rows(reshape(x, (*x.aval.shape, 1)), at, unique=False), at.aval.shape)

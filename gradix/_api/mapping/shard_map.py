@@ -14,6 +14,8 @@ from gradix._api.boundary import Flat, arrays, positional
 from gradix._api.constraints import reshard
 from gradix._api.refs import Lent
 from gradix._base import config as _config
+from gradix._base.errors import NonConcreteBooleanIndexError
+from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p, varying_of
@@ -26,10 +28,11 @@ from gradix._core.named_sharding import axes_of
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
-from gradix._core.trace import bind
+from gradix._core.trace import bind, state
 from gradix._ops.collectives import names_of, vary
 from gradix._transforms.staging import stage_open
 
+_numbers = lazy_module("gradix._api.mapping.parts_with_numbers")
 _options = _config.state
 _ARRAYS = (Array, Ref, np.ndarray, np.generic)
 
@@ -167,7 +170,14 @@ class _ShardMapped:
 
         debug = DebugInfo.of(self.name, argument_names(self.f, len(args)))
         flat = Flat(self.f, self.name, given, close=close, names=debug)
-        with part_of_mesh(mesh, axes, self.check_vma):
+        inside = part_of_mesh(mesh, axes, self.check_vma)
+        if state.shows_values and lent is None and _numbers.can_run(specs, self.out_specs):
+            try:
+                results = _numbers.run(flat, xs, avals, specs, out_specs, inside)
+                return flat.out_tree.unflatten(results), []
+            except NonConcreteBooleanIndexError:
+                pass  # sizes that the values of each device decide are known to compiled programs only
+        with inside:
             jaxpr, consts = stage_open(flat, avals, debug)
         _check_examples(xs, specs, out_specs)
         marks = [*[frozenset()] * len(consts), *[s.unreduced for s in specs]]

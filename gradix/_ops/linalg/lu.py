@@ -189,8 +189,8 @@ def _placed_identity(x, n: int, start: int):
     return pad(eye, scalar_like(eye, 0), [*[(0, 0, 0)] * (x.aval.ndim - 2), (start, 0, 0), (start, 0, 0)])
 
 
-def take_rows(x, order):
-    """The rows of matrices in the order that `order` gives for each."""
+def take_rows(x, order, unique: bool = True):
+    """The rows of matrices in the order that `order` gives for each; with `unique`, it gives no row twice."""
     if not x.aval.size:  # there is nothing to gather
         return x
     n = x.aval.ndim
@@ -207,7 +207,7 @@ def take_rows(x, order):
         expand_axis(order, n - 1),
         numbers,
         (*[1] * (n - 1), x.aval.shape[-1]),
-        unique_indices=True,
+        unique_indices=unique,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,
     )
 

@@ -25,7 +25,7 @@ from gradix.experimental.pallas._windows import as_index
 
 def device_axes() -> tuple[str, ...]:
     """The axes of the mesh of which a kernel runs on each device, in the order of the mesh."""
-    bound = [name for name, t in state.axes.items() if type(t) is Frame]
+    bound = [name for name, t in state.axes.items() if isinstance(t, Frame)]
     mesh = config.state.gradix_mesh
     order = list(mesh.axis_names) if mesh is not None else bound
     return tuple(sorted(bound, key=order.index))
