@@ -156,7 +156,7 @@ def _numbers(plan: IndexPlan):
 
 
 def _scatter_mode(mode):
-    return lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
+    return lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.asked(mode)
 
 
 def to_selection(y, plan: IndexPlan):

@@ -44,8 +44,8 @@ def take_index(
     """
     x, key, arrays = read_index(x, index)
     plan = plan_of(x.aval.shape, key, wrap_negative_indices)
-    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else lax.GatherScatterMode.from_any(mode)
-    filled = mode is lax.GatherScatterMode.FILL_OR_DROP
+    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else lax.GatherScatterMode.asked(mode)
+    filled = mode.fills
     if plan.outside and mode is lax.GatherScatterMode.PROMISE_IN_BOUNDS:
         _check_promise(x, index)
     if plan.kind == "static" and not plan.outside:

@@ -104,7 +104,7 @@ def take(
     return take_index(
         x,
         index,
-        mode=mode or "fill",
+        mode=mode or lax.GatherScatterMode.FILL_OR_DROP,
         fill_value=fill_value,
         unique_indices=unique_indices,
         indices_are_sorted=indices_are_sorted,
@@ -159,7 +159,7 @@ def take_along_axis(
             f"{i.aval.shape} and {x.aval.shape}. indices[:, None] adds an axis."
         )
     axis = axis_of(axis, x.aval.ndim)
-    mode = "fill" if mode is None else mode
+    mode = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.asked(mode)
     if wrap_negative_indices is None or wrap_negative_indices:
         i = lax._index_from_end(i, x.aval.shape[axis])
     if not i.aval.size:

@@ -94,7 +94,7 @@ def _scatter(scatter, into, places, data, depth: int, *, indices_are_sorted, uni
         numbers,
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
-        mode=lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode,
+        mode=lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.asked(mode),
     )
 
 

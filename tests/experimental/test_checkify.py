@@ -391,7 +391,6 @@ CONSTANT_INDICES = {
     "x[None, 7]": lambda x: x[None, 7],
     "take": lambda x: jnp.take(x, 7),
     "array": lambda x: x[np.array([0, 7])],
-    "fill": lambda x: x.at[7].get(mode="fill"),
     "promise": lambda x: x.at[7].get(mode="promise_in_bounds"),
     "set": lambda x: x.at[7].set(1.0),
     "add": lambda x: x.at[1, 7].add(1.0),
@@ -413,6 +412,46 @@ def test_constant_indices_are_checked(name, transform):
 def test_constant_indices_within_bounds_or_clipped_pass(f):
     error, _ = checkify.checkify(f, errors=checkify.index_checks)(jnp.ones((2, 3)))
     assert error.get() is None
+
+
+ASKED_FOR = {
+    "fill": lambda x, i: x.at[i].get(mode="fill", fill_value=0),
+    "drop": lambda x, i: x.at[i].set(2.0, mode="drop"),
+    "added": lambda x, i: x.at[i].add(2.0, mode="drop"),
+    "take": lambda x, i: jnp.take(x, i, mode="fill"),
+    "take_along_axis": lambda x, i: jnp.take_along_axis(x, i[:, None], 0, mode="fill"),
+    "segments": lambda x, i: gradix.ops.segment_sum(x, i, 1, mode="drop"),
+    "counts": lambda x, i: jnp.bincount(i, length=2),
+}
+NOT_ASKED_FOR = {
+    "get": lambda x, i: x.at[i].get(),
+    "set": lambda x, i: x.at[i].set(2.0),
+    "take": lambda x, i: jnp.take(x, i, 0),
+    "slice": lambda x, i: lax.dynamic_slice_in_dim(x, i[1], 2),
+    "slice beyond the end": lambda x, i: lax.dynamic_slice_in_dim(x, i[0], 2),
+    "update": lambda x, i: lax.dynamic_update_index_in_dim(x, x[0], i[1], 0),
+    "segments": lambda x, i: gradix.ops.segment_sum(x, i, 1),
+}
+
+
+@pytest.mark.parametrize("name", ASKED_FOR)
+def test_indices_that_a_mode_says_what_to_do_with_are_no_fault(name):
+    f, x, i = ASKED_FOR[name], jnp.ones((2, 3)), jnp.array([1, 7])
+    np.testing.assert_array_equal(gradix.jit(f, check="index")(x, i), f(x, i))
+    slope = gradix.grad(lambda x: (gradix.jit(f, check="index")(x, i) ** 2).sum().astype(float))
+    np.testing.assert_array_equal(slope(x), gradix.grad(lambda x: (f(x, i) ** 2).sum().astype(float))(x))
+
+
+@pytest.mark.parametrize("name", NOT_ASKED_FOR)
+def test_indices_and_starts_that_are_moved_or_dropped_by_default_are_faults(name):
+    with pytest.raises(IndexError, match="index [17] is out of bounds for axis 0 with size [12]"):
+        gradix.jit(NOT_ASKED_FOR[name], check="index")(jnp.ones((2, 3)), jnp.array([1, 7]))
+
+
+def test_the_text_of_a_program_does_not_tell_who_asked_for_a_mode():
+    assert "mode=GatherScatterMode.FILL_OR_DROP" in str(
+        gradix.make_jaxpr(lambda x: x.at[x].get(mode="fill"))(0 * jnp.arange(2))
+    )
 
 
 @pytest.mark.parametrize("f", [lambda x: x[7], lambda x: x[:, 7], lambda x: x[::-1, -9], lambda x: x[7, ::2]])

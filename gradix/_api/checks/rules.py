@@ -36,6 +36,8 @@ from gradix._ops.reductions import argmax, reduce_or
 from gradix._ops.shape import reshape
 
 _INT = np.dtype(np.int32)
+# what indices out of bounds may do where a program says so
+_ASKED = (GatherScatterMode.CLIP, GatherScatterMode.FILL_AS_ASKED)
 # Sums of narrower types reach infinity too soon.
 _SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -163,7 +165,7 @@ def _scatter(eqn, args):
 
 def _windows(eqn, args, axes, sizes):
     mode = eqn.params["mode"]
-    if mode is GatherScatterMode.CLIP or not axes:
+    if mode in _ASKED or not axes:
         return None
     shape, is_mapped = args[0].aval.shape, mode is GatherScatterMode.CLIP_STARTS
     return _outside(shape, args[1], [shape[d] - sizes[d] for d in axes], tuple(axes), is_mapped)

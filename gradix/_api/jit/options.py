@@ -61,8 +61,8 @@ class Options:
             ``"b, n; n >= 8; mod(n, 4) == 0"``; they decide comparisons while the function is
             traced, and are checked at every call.
         check: errors that the compiled program looks for, joined with commas: "nan", "div", "index"
-            (out of bounds), "user" (`checkify.check`), "float", "automatic", "all". Each call then
-            waits for its results.
+            (out of bounds, where no `mode` says what to do then), "user" (`checkify.check`), "float",
+            "automatic", "all". Each call then waits for its results.
         memory: the most memory for temporaries of the compiled program, such as "2GiB" or a number
             of bytes. Values are computed again in place of being kept until XLA's figure
             (`memory_analysis().temp_size_in_bytes`) keeps to it; if none does, a warning tells how

@@ -25,6 +25,7 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.indexing.gather_checks import check_gather
 from gradix._ops.indexing.gather_dimension_numbers import (
+    FILLING,
     GatherDimensionNumbers,
     GatherScatterMode,
     axes_by_name,
@@ -45,7 +46,7 @@ from gradix._ops.shape import expand_dims
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, Size
 
-_FILLING = frozenset({GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT})
+_FILLING = FILLING | {GatherScatterMode.ONE_HOT}
 
 
 class Gather(Primitive):
@@ -91,7 +92,7 @@ class Gather(Primitive):
         y = bind(self, (x, indices), params)
         if t is None:
             return y, None
-        filled = params["mode"] is GatherScatterMode.FILL_OR_DROP
+        filled = params["mode"].fills
         return y, bind(self, (t, indices), {**params, "fill_value": 0} if filled else params)
 
     def transpose(self, ct, x, indices, **params):
@@ -269,7 +270,7 @@ def gather(
     """
     operand, start_indices = arrays("gather", operand, start_indices)
     mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
-    if mode is not GatherScatterMode.FILL_OR_DROP:
+    if not mode.fills:
         fill_value = None
     elif fill_value is None:
         fill_value = default_fill(operand.aval.dtype)

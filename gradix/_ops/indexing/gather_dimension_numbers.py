@@ -86,9 +86,22 @@ class GatherScatterMode(enum.Enum):
     ONE_HOT = enum.auto()
     # as CLIP, for what `vmap` makes of slices, whose starts nobody asked to move
     CLIP_STARTS = enum.auto()
+    # as FILL_OR_DROP, where it is asked for: then it is no fault that an index is out of bounds
+    FILL_AS_ASKED = enum.auto()
 
     def __str__(self) -> str:
-        return f"GatherScatterMode.{'CLIP' if self in CLIPPING else self.name}"
+        return f"GatherScatterMode.{'CLIP' if self in CLIPPING else 'FILL_OR_DROP' if self.fills else self.name}"
+
+    @property
+    def fills(self) -> bool:
+        """Whether windows outside read a fill value, and updates there are dropped."""
+        return self in FILLING
+
+    @staticmethod
+    def asked(s) -> GatherScatterMode:
+        """As `from_any`, for what a caller asks for: by "fill" or "drop", indices may be out of bounds."""
+        is_asked = isinstance(s, str) and s in ("fill", "drop")
+        return GatherScatterMode.FILL_AS_ASKED if is_asked else GatherScatterMode.from_any(s)
 
     @staticmethod
     def from_any(s) -> GatherScatterMode:
@@ -104,6 +117,7 @@ class GatherScatterMode(enum.Enum):
 
 
 CLIPPING = frozenset([GatherScatterMode.CLIP, GatherScatterMode.CLIP_STARTS])
+FILLING = frozenset([GatherScatterMode.FILL_OR_DROP, GatherScatterMode.FILL_AS_ASKED])
 _MODES = {
     "clip": GatherScatterMode.CLIP,
     "fill": GatherScatterMode.FILL_OR_DROP,

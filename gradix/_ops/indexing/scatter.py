@@ -49,7 +49,7 @@ def read_windows(x, indices, updates_shape, params):
     windows = window_sizes(x.aval.shape, updates_shape, dnums)
     if any(type(n) is int and type(w) is int and n < w for n, w in zip(x.aval.shape, windows)):
         return zeros(make_aval(updates_shape, x.aval.dtype))  # no window lies inside
-    filled = mode is GatherScatterMode.FILL_OR_DROP
+    filled = mode.fills
     return bind(
         gather_p,
         (x, indices),

@@ -26,7 +26,6 @@ from gradix._ops.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p
 from gradix._ops.dot import dot_general_p
 from gradix._ops.families import Elementwise
 from gradix._ops.indexing.gather import gather_p
-from gradix._ops.indexing.gather_dimension_numbers import GatherScatterMode
 from gradix._ops.indexing.scatter import (
     scatter_add_p,
     scatter_max_p,
@@ -165,7 +164,7 @@ def _hits(first, low, high, stride: int, base: int) -> np.ndarray:
 def _gather(context, operand, indices, *, mode, **_):
     """The elements that are taken are read; those beyond the end cost the checks of indices."""
     out = RooflineShape.from_aval(context.avals_out[0])
-    fills = mode == GatherScatterMode.FILL_OR_DROP
+    fills = mode.fills
     return RooflineResult(
         unfused_flops=4 * indices.size + out.size if fills else 0,
         unfused_hbm_bytes=2 * out.size * operand.dtype.itemsize + indices.bytes,
