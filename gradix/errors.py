@@ -1,6 +1,7 @@
 """The exceptions of tracing and of running compiled programs."""
 
 from gradix._base.errors import (
+    CallbackResultError,
     ConcretizationTypeError,
     InconclusiveDimensionOperation,
     JAXIndexError,
@@ -9,6 +10,7 @@ from gradix._base.errors import (
     JAXTypeError,
     KeyReuseError,
     NonConcreteBooleanIndexError,
+    NotAValueError,
     RetraceError,
     RetraceWarning,
     ShardingTypeError,
@@ -17,16 +19,21 @@ from gradix._base.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from gradix._core.named_sharding import DuplicateSpecError, IndivisibleError
 
 __all__ = [
+    "CallbackResultError",
     "ConcretizationTypeError",
+    "DuplicateSpecError",
     "InconclusiveDimensionOperation",
+    "IndivisibleError",
     "JAXIndexError",
     "JAXTypeError",
     "JaxRuntimeError",
     "JaxprTypeError",
     "KeyReuseError",
     "NonConcreteBooleanIndexError",
+    "NotAValueError",
     "RetraceError",
     "RetraceWarning",
     "ShardingTypeError",

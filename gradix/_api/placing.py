@@ -126,6 +126,8 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
         return SingleDeviceSharding(place)
     name = place.partition(":") if isinstance(place, str) else ()
     instead = f" Write gradix.devices({name[0]!r})[{name[2] if name[2].isdecimal() else 0}]." if name else ""
+    if isinstance(place, int):
+        instead = f" Write gradix.devices()[{place}]."
     raise ValueError(
         f"{what} only accepts None, a Device, a Sharding or a tree of these values as `device`; "
         f"got {place!r} of type {type(place).__name__}.{instead}"
@@ -194,10 +196,10 @@ def on_default_device(x):
     """A new array on the mesh of `set_mesh`, or else on the device of the option
     `jax_default_device`, not committed to it.
     """
-    mesh, device = mesh_to_run_on(), _options.jax_default_device
+    mesh, device = mesh_to_run_on(), xla.default_device()
     if mesh is not None and type(x) is ArrayImpl and x.aval.place is None and state.stage is None:
         return placed(x, NamedSharding(mesh, PartitionSpec()))
-    if not hasattr(device, "platform") or type(x) is not ArrayImpl or x.aval.place is not None:
+    if device is None or type(x) is not ArrayImpl or x.aval.place is not None:
         return x
     if device is xla.local_devices()[0]:
         return x

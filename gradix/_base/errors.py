@@ -12,6 +12,7 @@ __all__ = [
     "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "RetraceWarning",
     "ShardingTypeError",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
+    "CallbackResultError", "NotAValueError",
 ]
 # fmt: on
 
@@ -330,13 +331,30 @@ class RetraceWarning(UserWarning):
 
 
 class NotAValueError(ValueError, TypeError):
-    """A mutable array stands where the value of an array is needed."""
+    """Raised if a mutable array stands where the value of an array is needed.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> try:
+        ...     jnp.asarray(gradix.new_ref(jnp.ones(2)))
+        ... except gradix.errors.NotAValueError as e:
+        ...     print(str(e).partition(": ")[2])
+        read its value with ref[...].
+    """
 
 
 class CallbackResultError(ValueError, TypeError, JaxRuntimeError):
-    """A callback's result has another tree, shape or dtype than was declared for it.
+    """Raised if a callback's result has another tree, shape or dtype than was declared for it.
 
     In a compiled program it is an error of the run as well, as all errors of callbacks are on JAX.
+
+    Example:
+        >>> import gradix, numpy as np
+        >>> try:
+        ...     gradix.pure_callback(lambda: np.zeros(2), gradix.ShapeDtypeStruct((3,), "float32"))
+        ... except gradix.errors.CallbackResultError as e:
+        ...     print(str(e).partition(". ")[0])
+        The callback returned an array of shape (2,) where its result_shape_dtypes say (3,)
     """
 
     __str__ = ValueError.__str__  # a JaxRuntimeError tells what jaxlib's constructor was given

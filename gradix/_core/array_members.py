@@ -91,7 +91,8 @@ def to_index(self) -> int:
     if host.ndim or self.aval.dtype not in dtypes.INTEGER:
         raise TypeError(
             f"Only integer scalar arrays can be converted to a scalar index, got shape {host.shape} and "
-            f"dtype {self.aval.dtype}. Convert with int(x) if it is one number."
+            f"dtype {self.aval.dtype}. Convert with int(x) if it is one number; to compute with the numbers "
+            "of a list or a text, convert that first, jnp.asarray(values) or float(text)."
         )
     return int(host)
 

@@ -110,12 +110,21 @@ def _manual_axis_type(varying, unreduced, reduced) -> ManualAxisType:
     return ManualAxisType(varying=varying, unreduced=unreduced, reduced=reduced)
 
 
+def _several(given, names) -> str:
+    """What to write for names of axes that are passed one by one."""
+    if not isinstance(given, str):
+        return ""
+    return f" The names of all axes go into one tuple, {(*names, given)!r}."
+
+
 def _axis_types(given, names) -> tuple[AxisType, ...]:
     if given is None:
         return (AxisType.Auto,) * len(names)
     types = (given,) * len(names) if isinstance(given, AxisType) else tuple(given)
     if not all(isinstance(t, AxisType) for t in types):
-        raise TypeError(f"axis_types must be members of AxisType, such as AxisType.Auto; got {given!r}.")
+        raise TypeError(
+            f"axis_types must be members of AxisType, such as AxisType.Auto; got {given!r}.{_several(given, names)}"
+        )
     if len(types) != len(names):
         raise ValueError(
             f"Number of axis names must match the number of axis_types. Got axis_names={names} and "

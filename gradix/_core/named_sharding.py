@@ -13,11 +13,31 @@ from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding, check_
 
 
 class IndivisibleError(ValueError):
-    """Raised if an axis of an array cannot be divided evenly among the devices."""
+    """Raised if an axis of an array cannot be divided evenly among the devices.
+
+    Example:
+        >>> import gradix
+        >>> issubclass(gradix.errors.IndivisibleError, ValueError)
+        True
+    """
+
+    __module__ = "gradix.errors"  # where users find it
 
 
 class DuplicateSpecError(ValueError):
-    """Raised if a mesh axis would divide two axes of an array."""
+    """Raised if a mesh axis would divide two axes of an array.
+
+    Example:
+        >>> import gradix
+        >>> mesh = gradix.make_mesh((1,), ("x",))
+        >>> try:
+        ...     gradix.NamedSharding(mesh, gradix.P("x", "x"))
+        ... except gradix.errors.DuplicateSpecError as e:
+        ...     print(str(e).partition(", but ")[2])
+        P('x', 'x') has duplicate entries for `x`.
+    """
+
+    __module__ = "gradix.errors"
 
 
 def axes_of(partition) -> tuple:

@@ -48,6 +48,8 @@ class TypePromotionError(ValueError):
         Input dtypes (float8_e4m3fn, float8_e5m2)
     """
 
+    __module__ = "gradix.dtypes"  # where users find it
+
 
 def _edges(mode: int) -> dict[Any, tuple]:
     """A map from each node to its direct successors."""

@@ -242,6 +242,35 @@ class Ref:
 Ref.stand_in = Ref
 
 
+def _refused(symbol: str):
+    def operator(self, *_):
+        raise TypeError(f"{self._name()} is not an array: compute {symbol} with its value, ref[...].")
+
+    return operator
+
+
+_SYMBOLS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "matmul": "@",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+}
+for _operator, _symbol in _SYMBOLS.items():
+    for _reflected in ("", "r"):
+        setattr(Ref, f"__{_reflected}{_operator}__", _refused(_symbol))
+for _operator, _symbol in {"neg": "-", "pos": "+", "abs": "abs", "invert": "~"}.items():
+    setattr(Ref, f"__{_operator}__", _refused(_symbol))
+
+
 def value_level(local: LocalRef) -> int:
     """The level of the traces inside the trace of a stand-in."""
     trace: Any = state.mapped if local.var is None else state.stage

@@ -119,7 +119,11 @@ def _sizes(lhs, rhs, group_sizes, plan: _Plan, numbers):
     if plan.kind == "free":
         (at,) = numbers.rhs_group_dimensions
         if rhs.aval.shape[at] != count:
-            raise TypeError(f"expected rhs group dimension size to be {count}, got {rhs.aval.shape[at]}.")
+            raise TypeError(
+                f"ragged_dot: expected rhs group dimension size to be {count}, the number of group_sizes, of shape "
+                f"{group_sizes.aval.shape}; got {rhs.aval.shape[at]}, axis {at} of rhs, of shape {rhs.aval.shape}. "
+                "Give a matrix, and a size, for each group."
+            )
     if group_sizes.aval.shape == (count,):
         return broadcast_in_dim(group_sizes, want, (len(want) - 1,))
     if group_sizes.aval.shape != want:
@@ -226,7 +230,10 @@ def ragged_dot_general(
 def _check_contracted(lhs, rhs, lc, rc) -> None:
     ours, theirs = (tuple([x.shape[i] for i in c if i < x.ndim]) for x, c in ((lhs, lc), (rhs, rc)))
     if ours != theirs:
-        raise TypeError(f"dot_general requires contracting dimensions to have the same shape, got {ours} and {theirs}.")
+        raise TypeError(
+            f"dot_general requires contracting dimensions to have the same shape, got {ours} and {theirs}, of lhs of "
+            f"shape {lhs.shape} and rhs of shape {rhs.shape} in a ragged product."
+        )
 
 
 def ragged_dot(

@@ -241,11 +241,11 @@ def _place_of(prim, args, params):
             home_of(named, (), prim.name)
             return next((p for p in places if p is not None and p.is_committed and not p.is_whole), found)
         return found
-    mesh, device = mesh_to_run_on(), _options.jax_default_device
+    mesh, device = mesh_to_run_on(), xla.default_device()
     if mesh is not None:
         return committed(whole_on(Home(mesh._flat_devices_tuple, mesh)))
     found = next((p for p in places if p is not None), None)
-    if found is None and hasattr(device, "platform") and device is not xla.local_devices()[0]:
+    if found is None and device is not None and device is not xla.local_devices()[0]:
         return Placement(SingleDeviceSharding(device), False)
     return found
 

@@ -160,6 +160,29 @@ def cpu_devices() -> list:
 _beside: Any = None
 
 
+def devices_of(name: str) -> list:
+    """The devices of a platform.
+
+    Raises:
+        RuntimeError: there is no platform of this name.
+    """
+    found = devices()
+    if name in (found[0].platform, platform_of(found[0])):
+        return found
+    if name == "cpu":
+        return cpu_devices()
+    raise RuntimeError(
+        f"Unknown backend: {name!r} requested, but no platforms that are instances of {name} are "
+        f"present. Platforms present are: {found[0].platform}. `python -m gradix doctor` says what is missing."
+    )
+
+
+def default_device():
+    """The device of the option `jax_default_device`, which may name a platform; None without it."""
+    chosen = _options.jax_default_device
+    return devices_of(chosen)[0] if isinstance(chosen, str) else chosen
+
+
 def _asked_devices() -> dict[str, int]:
     """The number of CPU devices as an argument of the client: by the option, or by XLA's flag."""
     asked = _options.jax_num_cpu_devices

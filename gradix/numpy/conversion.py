@@ -179,6 +179,8 @@ def _converted(x, dtype) -> Array:
             "array: a dict has names, which arrays have not. It is a pytree, gradix.tree.map(jnp.asarray, x), or "
             f"take its values, jnp.array(list(x.values())); got one with the keys {list(x)!r}."
         )
+    if isinstance(x, (set, frozenset)):
+        raise TypeError("array: a set has no order, which arrays have. Write array(sorted(x)).")
     raise _no_array(x, np.asarray(x).dtype)
 
 

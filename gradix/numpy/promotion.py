@@ -18,6 +18,7 @@ from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_all, promote_pair
+from gradix._core.refs import Ref
 from gradix._core.trace import is_unknown
 
 # A Python number of this type fits beside a strongly typed array of these dtypes without changing
@@ -110,6 +111,8 @@ def as_operand(name: str, x, position: int = 0) -> Array:
 def _not_an_array(name: str, x, position: int) -> str:
     if isinstance(x, (np.ndarray, np.generic)):
         return f"{name}, operand at position {position}: {dtypes.refusal(x.dtype)}"
+    if isinstance(x, Ref):
+        return f"{name} takes arrays and numbers, got a {x.aval} at position {position}. Read its value with ref[...]."
     text = f"{name} takes arrays and numbers, got {type(x)} at position {position}."
     if isinstance(x, (list, tuple)):
         return text + " Write jnp.array(...) around it; lists are not converted, as that is slow."

@@ -62,6 +62,13 @@ def checkpoint(
             f"checkpoint: policy must be a function or None, got {policy!r}. gradix.checkpoint_policies has "
             f"{', '.join(known)}{near or '.'}"
         )
+    asked = next((arguments for maker, arguments in _MADE_OF_ARGUMENTS.items() if maker is policy), None)
+    if asked is not None:
+        name = name_of(policy)
+        raise TypeError(
+            f"checkpoint: policy is {name} itself, which makes a policy. Call it, as in policy="
+            f"gradix.checkpoint_policies.{name}({asked})."
+        )
     numbers = as_numbers("static_argnums", static_argnums)
     names = as_names("static_argnames", static_argnames)
 
@@ -216,5 +223,16 @@ checkpoint_policies = SimpleNamespace(
     save_from_both_policies=save_from_both_policies,
     save_and_offload_only_these_names=save_and_offload_only_these_names,
 )
+
+# Functions that return a policy, and arguments as users write them.
+_MADE_OF_ARGUMENTS: dict = {
+    offload_dot_with_no_batch_dims: '"device", "pinned_host"',
+    save_any_names_but_these: '"name"',
+    save_anything_except_these_names: '"name"',
+    save_only_these_names: '"name"',
+    save_from_both_policies: "first, second",
+    save_and_offload_only_these_names: 'names_which_can_be_saved=["name"], names_which_can_be_offloaded=[], '
+    'offload_src="device", offload_dst="pinned_host"',
+}
 
 remat = alias(checkpoint, "remat")

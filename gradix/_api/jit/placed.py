@@ -296,9 +296,9 @@ class Placing:
         home, ins, outs = self.plan(avals)
         is_committed = True
         if home is None:
-            device = _options.jax_default_device
+            device = xla.default_device()
             place = next((a.place for a in avals if a.place is not None), None)
-            if place is None and hasattr(device, "platform") and device is not xla.local_devices()[0]:
+            if place is None and device is not None and device is not xla.local_devices()[0]:
                 place = Placement(SingleDeviceSharding(device), False)
             chosen = None if place is None else place.device
             if chosen is None and self.budget is None:

@@ -107,7 +107,12 @@ def shard_map(
 
     @functools.wraps(f)
     @boundary
-    def shard_mapped(*args):
+    def shard_mapped(*args, **named):
+        if named:
+            raise TypeError(
+                f"shard_map of {call.name} takes its arguments by position, for which in_specs has an entry each, but "
+                f"got {', '.join(named)} by name. Pass {'it' if len(named) == 1 else 'them'} by position."
+            )
         return call(args)
 
     return shard_mapped

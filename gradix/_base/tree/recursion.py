@@ -49,6 +49,9 @@ def failure(error: Exception, flatten: Callable, tree: Any, is_leaf: Callable | 
         _settle(_missing())
         return _caused_by(error, _nesting_error(*where))
     _settle(_lost_again(flatten, tree, is_leaf) - len(LOAN))
+    if type(error) is ValueError and str(error).startswith("Comparator raised"):
+        told = f"{error} They are sorted: use keys of one type, or an OrderedDict, whose order is kept."
+        error = _caused_by(error.__cause__ or error, ValueError(told))
     if where[0] and where[1] == "raises" and isinstance(error, (ValueError, TypeError)):
         error.add_note(f"While flattening the pytree, at tree{key_string(where[0])}.")
     return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from gradix import numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.boundary import arrays
 from gradix._api.jit.jit import jit
+from gradix._api.tracing import called
 from gradix._base.config import trace_context
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import equality_errors, keystr, tree_flatten, tree_flatten_with_path, tree_structure
@@ -273,12 +275,19 @@ class _Call:
             refs = [KernelRef(AbstractRef(x.aval, space), x) for x, space in zip(values[rank:], spaces)]
             args = [*in_tree.unflatten(refs[:num_in])]
             outs = self.out_tree.unflatten(refs[num_in:k])
+            counts = len(args), len(outs) if self.is_many else 1
             args += outs if self.is_many else [outs]
             scratch = scratch_tree.unflatten(refs[k:])
             named = scratch if isinstance(scratch, dict) else {}
             args += [] if named else [*scratch] if isinstance(scratch, (tuple, list)) else [scratch]
+            roles = (
+                *["a reference to an argument"] * counts[0],
+                *["one to a result"] * counts[1],
+                *["one to scratch memory"] * (len(args) - sum(counts)),
+            )
+            kernel = functools.partial(self.kernel, **named) if named else self.kernel
             with program(ids, grid, self.spec.grid_names):
-                returned = self.kernel(*args, **named)
+                returned = called("pallas_call", kernel, *args, roles=roles)
             if returned is not None:
                 raise ValueError(
                     f"The kernel function in the pallas_call {self.where} should return None. It returns a PyTree: "

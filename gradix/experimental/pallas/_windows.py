@@ -9,6 +9,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.mapping.vmap import vmap
+from gradix._api.tracing import called
 from gradix._base.tree import tree_flatten, tree_structure
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
@@ -205,7 +206,10 @@ def _index_program(window: Window, index_map, block_shape, rank: int, prefetched
     def indices(*values):
         ids, scalars = values[:rank], values[rank:]
         refs = [KernelRef(AbstractRef(s.aval), s) for s in scalars]
-        out = index_map(*ids, *prefetched_tree.unflatten(refs))
+        roles = [f"the index along axis {i} of the grid" for i in range(rank)]
+        given = prefetched_tree.unflatten(refs)
+        roles += [f"prefetched reference {i}" for i in range(len(given))]
+        out = called(f"the BlockSpec of {window.origin}", index_map, *ids, *given, roles=tuple(roles))
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         if len(out) != len(window.dims):
             raise ValueError(

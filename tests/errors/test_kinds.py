@@ -1,0 +1,109 @@
+"""Wrong programs with meshes, kernels, policies, devices and trees: the errors tell what to write, and name no internals."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix.experimental import pallas as pl
+from gradix.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+X = jnp.arange(8.0)
+VECTOR = gradix.ShapeDtypeStruct((8,), "float32")
+MESH = Mesh(np.array(gradix.devices()[:1]).reshape(1, 1), ("x", "y"))
+
+
+def kernel(body, **options):
+    return lambda: pl.pallas_call(body, out_shape=VECTOR, interpret=True, **options)(X)
+
+
+def adds_a_reference(x, out):
+    out[...] = (x + 1)[...]
+
+
+def takes_a_reference(x, out):
+    out[...] = jnp.sin(x)
+
+
+def copies(x, out):
+    out[...] = x[...]
+
+
+def computed_with(ref):
+    return lambda: ref * 2
+
+
+def given_policy(policy):
+    return lambda: gradix.checkpoint(jnp.sin, policy=policy)(1.0)
+
+
+def on(device):
+    with gradix.default_device(device):
+        return jnp.ones(3)
+
+
+BLOCKS = {"grid": (2,), "out_specs": pl.BlockSpec((4,), lambda i: (i,))}
+
+WRONG = {
+    "names of axes one by one": (lambda: Mesh(gradix.devices(), "x", "y"), TypeError, r"one tuple, \('x', 'y'\)"),
+    "number of a device": (lambda: gradix.device_put(X, 0), ValueError, r"Write gradix\.devices\(\)\[0\]"),
+    "an axis twice": (
+        lambda: NamedSharding(MESH, P("x", "x")),
+        gradix.errors.DuplicateSpecError,
+        "duplicate entries for `x`",
+    ),
+    "parts by name": (
+        lambda: gradix.shard_map(jnp.sin, mesh=MESH, in_specs=P("x"), out_specs=P("x"))(v=X),
+        TypeError,
+        "shard_map of sin takes its arguments by position.* got v by name. Pass it by position",
+    ),
+    "kernel without a result": (kernel(lambda x: None), TypeError, "a reference to an argument, one to a result"),
+    "index map of another grid": (
+        kernel(copies, in_specs=[pl.BlockSpec((4,), lambda i, j: (i,))], **BLOCKS),
+        TypeError,
+        r"the BlockSpec of args\[0\] calls .* with \(the index along axis 0 of the grid\)",
+    ),
+    "reference as a number": (kernel(adds_a_reference), TypeError, r"compute \+ with its value, ref\[\.\.\.\]"),
+    "function of a reference": (kernel(takes_a_reference), TypeError, r"Read its value with ref\[\.\.\.\]"),
+    "mutable array as a number": (computed_with(gradix.new_ref(X)), TypeError, r"compute \* with its value"),
+    "array plus a mutable array": (lambda: X + gradix.new_ref(X), TypeError, r"value.* ref\[\.\.\.\]"),
+    "groups": (
+        lambda: lax.ragged_dot(jnp.ones((4, 3)), jnp.ones((2, 3, 5)), jnp.array([1, 2, 1])),
+        TypeError,
+        r"3, the number of group_sizes.*got 2, axis 0 of rhs, of shape \(2, 3, 5\)",
+    ),
+    "policy that is not made": (
+        given_policy(gradix.checkpoint_policies.save_only_these_names),
+        TypeError,
+        r'Call it, as in policy=gradix\.checkpoint_policies\.save_only_these_names\("name"\)',
+    ),
+    "default device": (functools.partial(on, "tpuu"), RuntimeError, "Unknown backend: 'tpuu'.*present are: cpu"),
+    "keys of two types": (
+        lambda: gradix.tree.leaves({1: 2, "a": 3}),
+        ValueError,
+        "keys of one type, or an OrderedDict",
+    ),
+    "set": (lambda: jnp.asarray({1, 2}), TypeError, r"array\(sorted\(x\)\)"),
+    "text times an array": (lambda: "0.1" * X, TypeError, r"text, convert that first, .*float\(text\)"),
+    "callback of another shape": (
+        lambda: gradix.pure_callback(lambda v: v[:2], VECTOR, X),
+        gradix.errors.CallbackResultError,
+        r"shape \(2,\).*say \(8,\)",
+    ),
+}
+
+
+@pytest.mark.x32
+@pytest.mark.parametrize("name", WRONG)
+def test_what_to_write_is_told(name):
+    call, kind, words = WRONG[name]
+    with pytest.raises(kind, match=f"(?s){words}") as caught:
+        call()
+    assert not [part for part in type(caught.value).__module__.split(".") if part.startswith("_")]
+
+
+def test_a_default_device_may_be_the_name_of_its_platform():
+    assert on("cpu").devices() == {gradix.devices("cpu")[0]}
