@@ -179,6 +179,8 @@ def make_array_from_process_local_data(
     """
     is_one = isinstance(sharding, (Sharding, PartitionSpec)) or hasattr(sharding, "device_kind")
     leaves, tree = flatten(local_data)
+    if not is_one and tree.num_nodes == 1:
+        as_sharding(sharding, "make_array_from_process_local_data")
     if not is_one or tree.num_nodes > 1 and any(hasattr(x, "shape") for x in leaves):
         shardings = flatten_axes("make_array_from_process_local_data sharding", tree, sharding)
         if global_shape is None or _is_shape(global_shape):

@@ -340,7 +340,13 @@ def _devices(self):
 
 def _addressable_data(self, index: int):
     """The part of the array on device number `index` of this process."""
-    return _shards(self)[index].data
+    shards = _shards(self)
+    if not -len(shards) <= index < len(shards):
+        raise IndexError(
+            f"addressable_data: the array lies on {len(shards)} devices of this process, whose numbers are 0 to "
+            f"{len(shards) - 1}; got {index}."
+        )
+    return shards[index].data
 
 
 def _unsafe_buffer_pointer(self) -> int:

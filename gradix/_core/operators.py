@@ -13,6 +13,7 @@ else:
 
 # What users of other libraries look for on an array, and what to write instead.
 _CHANGED = "write x = x + y, x = x.at[index].set(values) and the like, which make new arrays"
+_SPARSE = "sparse arrays have it: gradix.experimental.sparse.BCOO.fromdense(x), or BCSR, COO or CSR"
 _FOREIGN = {
     "abs": "write abs(x) or jnp.abs(x)",
     "add_": _CHANGED,
@@ -42,6 +43,8 @@ _FOREIGN = {
     "mul_": _CHANGED,
     "norm": "write jnp.linalg.norm(x)",
     "numel": "write x.size",
+    "n_batch": _SPARSE,
+    "n_sparse": _SPARSE,
     "numpy": "write np.asarray(x)",
     "permute": "write x.transpose(axes)",
     "pow": "write x**y",
@@ -53,6 +56,8 @@ _FOREIGN = {
     "sqrt": "write jnp.sqrt(x)",
     "sub_": _CHANGED,
     "tanh": "write jnp.tanh(x)",
+    "to_bcoo": _SPARSE,
+    "todense": _SPARSE,
     "to": "write gradix.device_put(x, device) for a device, x.astype(dtype) for a dtype",
     "to_numpy": "write np.asarray(x)",
     "type": "write x.astype(dtype)",

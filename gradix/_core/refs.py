@@ -377,6 +377,10 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
         >>> gradix.empty_ref(gradix.ShapeDtypeStruct((2,), "float32"))
         Ref([0., 0.], dtype=float32)
     """
+    if not (hasattr(ty, "shape") and hasattr(ty, "dtype")):
+        raise TypeError(
+            f"empty_ref takes a type with a shape and a dtype, got {ty!r}. Write ShapeDtypeStruct(shape, dtype)."
+        )
     return new_ref(np.zeros(ty.shape, ty.dtype), memory_space=memory_space)
 
 

@@ -209,6 +209,11 @@ def ragged_dot_general(
             "ragged_dot_general does not take a group_offset: give group_sizes and rhs from that group on."
         )
     numbers = ragged_dot_dimension_numbers
+    if not hasattr(numbers, "dot_dimension_numbers"):
+        raise TypeError(
+            "ragged_dot_general: ragged_dot_dimension_numbers must be lax.RaggedDotDimensionNumbers(...), got "
+            f"{numbers!r}. For rows in groups, use lax.ragged_dot, which takes none."
+        )
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
     plan = _plan(lhs.aval, rhs.aval, numbers)
     _check_contracted(lhs.aval, rhs.aval, lc, rc)

@@ -39,6 +39,10 @@ def _sequence(name: str, arrays) -> list:
         x = as_operand(name, arrays)
         if not x.aval.ndim:
             raise ValueError(f"{name}: got a scalar in place of arrays. Pass a sequence of arrays.")
+        if not x.aval.shape[0]:
+            raise ValueError(
+                f"{name} takes at least one array, got an array of shape {x.aval.shape}, which has no rows."
+            )
         return list(lax.unstack(x, 0))
     if not hasattr(arrays, "__len__") or isinstance(arrays, (str, bytes, dict)):
         raise TypeError(

@@ -91,7 +91,7 @@ def array_str(
     """
     if type(a) is ArrayImpl and (isinstance(a.aval.dtype, KeyType) or _is_elsewhere(a)):
         return array_repr(a)
-    host: Any = np.asarray(a.host) if type(a) is ArrayImpl else a
+    host: Any = np.asarray(a.host) if type(a) is ArrayImpl else a if hasattr(a, "shape") else np.asarray(a)
     return np.array_str(host, max_line_width, precision, suppress_small)
 
 

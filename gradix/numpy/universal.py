@@ -57,7 +57,9 @@ class ufunc:
         at: Callable[..., Any] | None = None,
         reduceat: Callable[..., Any] | None = None,
     ):
-        self.__name__ = self.__qualname__ = name or func.__name__
+        if not callable(func):
+            raise TypeError(f"frompyfunc: func must be a function of {nin!r} elements, got {func!r}.")
+        self.__name__ = self.__qualname__ = name or getattr(func, "__name__", type(func).__name__)
         self.__doc__ = func.__doc__
         self.__module__ = "gradix.numpy"
         self._function = func

@@ -8,7 +8,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix.experimental import pallas as pl
+from gradix.experimental import pallas as pl, sparse
 from gradix.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 X = jnp.arange(8.0)
@@ -88,6 +88,45 @@ WRONG = {
     ),
     "set": (lambda: jnp.asarray({1, 2}), TypeError, r"array\(sorted\(x\)\)"),
     "text times an array": (lambda: "0.1" * X, TypeError, r"text, convert that first, .*float\(text\)"),
+    "array in place of a structure": (
+        lambda: gradix.tree_util.treedef_children(X),
+        TypeError,
+        r"takes the structure of a tree, a PyTreeDef, got Array.*gradix\.tree\.structure\(tree\)",
+    ),
+    "array in place of structures": (lambda: gradix.tree_util.treedef_tuple(X), TypeError, "a PyTreeDef, got Array"),
+    "array in place of the outer structure": (
+        lambda: gradix.tree.transpose(X, None, [1]),
+        TypeError,
+        "a PyTreeDef, got Array",
+    ),
+    "array in place of a class": (
+        lambda: gradix.tree_util.register_pytree_node_class(X),
+        TypeError,
+        "only a class can be registered",
+    ),
+    "array in place of a function": (lambda: jnp.frompyfunc(X, 1, 1), TypeError, "func must be a function"),
+    "array in place of a sparse one": (
+        lambda: sparse.bcsr_todense(X),
+        AttributeError,
+        r"'to_bcoo': sparse arrays have it: gradix\.experimental\.sparse\.BCOO\.fromdense\(x\)",
+    ),
+    "no rows": (
+        lambda: jnp.concatenate(jnp.zeros((0, 3))),
+        ValueError,
+        r"got an array of shape \(0, 3\), which has no rows",
+    ),
+    "device that holds no part": (lambda: X.addressable_data(5), IndexError, "on 1 devices.*; got 5"),
+    "function in place of a type": (lambda: gradix.empty_ref(len), TypeError, "a type with a shape and a dtype"),
+    "ragged product of numbers": (
+        lambda: lax.ragged_dot_general(jnp.ones((4, 3)), jnp.ones((2, 3, 5)), jnp.array([2, 2]), 3),
+        TypeError,
+        r"must be lax\.RaggedDotDimensionNumbers\(\.\.\.\), got 3",
+    ),
+    "array in place of a sharding": (
+        lambda: gradix.make_array_from_process_local_data(np.zeros(3), np.zeros(3)),
+        ValueError,
+        "only accepts None, a Device, a Sharding",
+    ),
     "callback of another shape": (
         lambda: gradix.pure_callback(lambda v: v[:2], VECTOR, X),
         gradix.errors.CallbackResultError,

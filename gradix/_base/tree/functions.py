@@ -167,11 +167,12 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
         {'a': [1, 3], 'b': [2, 4]}
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
+    _structure("tree_transpose", outer_treedef)
     if inner_treedef is None:
         if not outer_treedef.num_leaves:
             raise TypeError("tree_transpose: outer_treedef has no leaves. Pass inner_treedef, which cannot be found.")
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
-    inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
+    inner_size, outer_size = _structure("tree_transpose", inner_treedef).num_leaves, outer_treedef.num_leaves
     if treedef.num_leaves != inner_size * outer_size:
         raise TypeError(
             f"tree_transpose: the tree's structure is not outer_treedef with inner_treedef at each leaf.\n"
@@ -271,6 +272,16 @@ def _one_level(split, tree):
     return found
 
 
+def _structure(name: str, given) -> PyTreeDef:
+    """A structure, for a function of one."""
+    if not isinstance(given, PyTreeDef):
+        raise TypeError(
+            f"{name} takes the structure of a tree, a PyTreeDef, got {type(given).__name__}. Write "
+            "gradix.tree.structure(tree)."
+        )
+    return given
+
+
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of a node's children.
 
@@ -278,7 +289,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
         >>> treedef_children(tree_structure((1, [2])))
         [PyTreeDef(*), PyTreeDef([*])]
     """
-    return treedef.children()
+    return _structure("treedef_children", treedef).children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
@@ -288,7 +299,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
         >>> treedef_is_leaf(tree_structure(1)), treedef_is_leaf(tree_structure((1,)))
         (True, False)
     """
-    return treedef.num_nodes == 1
+    return _structure("treedef_is_leaf", treedef).num_nodes == 1
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
@@ -298,4 +309,4 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         >>> treedef_tuple([tree_structure(1), tree_structure([2])])
         PyTreeDef((*, [*]))
     """
-    return pytree.treedef_tuple(registry, list(treedefs))
+    return pytree.treedef_tuple(registry, [_structure("treedef_tuple", t) for t in treedefs])

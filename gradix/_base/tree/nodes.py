@@ -133,6 +133,8 @@ def register_pytree_with_keys_class(cls: type) -> type:
 
 def _method(cls: type, name: str) -> Callable:
     method = getattr(cls, name, None)
+    if not isinstance(cls, type):
+        raise TypeError(f"only a class can be registered as a pytree node, got {cls!r}. Decorate the class itself.")
     if method is None:
         raise AttributeError(
             f"{cls.__name__} cannot be registered as a pytree node: it has no method {name}. "

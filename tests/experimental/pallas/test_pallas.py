@@ -564,7 +564,11 @@ def test_hardware_is_refused_with_the_way_out():
         (ValueError, "`in_specs` and `inputs` do not match", {"in_specs": [pl.BlockSpec((2,), lambda i: i)] * 2}),
         (ValueError, "must be a tuple or a list", {"in_specs": pl.BlockSpec((2,), lambda i: i)}),
         (ValueError, "positive sizes, got 0", {"in_specs": [pl.BlockSpec((0,), lambda i: i)]}),
-        (TypeError, "missing 1 required positional argument", {"in_specs": [pl.BlockSpec((2,), lambda i, j: i)]}),
+        (
+            TypeError,
+            "with .the index along axis 0 of the grid., but its arguments are .i, j.",
+            {"in_specs": [pl.BlockSpec((2,), lambda i, j: i)]},
+        ),
         (TypeError, "must hold BlockSpecs", {"in_specs": [3]}),
         (TypeError, "grid must hold integers, got 2.5", {"grid": (2.5,)}),
         (TypeError, "grid must be an int or a tuple", {"grid": 2.5}),
