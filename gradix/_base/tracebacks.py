@@ -1,12 +1,13 @@
 """Leaves the frames of this package out of tracebacks.
 
-Two places leave frames out, as the option `jax_traceback_filtering` says:
+Three places leave frames out, as the option `jax_traceback_filtering` says:
 
 - The functions that call the user's, such as `jit`, `grad`, `vmap` and `scan`, are boundaries: an
   exception that leaves the outermost of them is caught there and raised again without our frames.
   They cost nothing while nothing is raised.
 - The hook of uncaught exceptions, which importing this module installs in front of
   `sys.excepthook`, leaves out those that remain, such as of a function of arrays that refused its arguments.
+- Where this module is imported in IPython, the shell does, which calls no such hook.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType, TracebackType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from gradix._base import source
 from gradix._base.config import state
@@ -204,8 +205,13 @@ def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseExceptio
 
 
 def _show(kind: type[BaseException], error: BaseException, whole: TracebackType | None) -> None:
+    _show_by(_before, kind, error, whole)
+
+
+def _show_by(show: Callable, kind: type[BaseException], error: BaseException, whole: TracebackType | None) -> None:
+    """Show an exception that nobody caught, without our frames."""
     if state.jax_traceback_filtering == "off":
-        return _before(kind, error, whole)
+        return show(kind, error, whole)
     chain = [e for e in _chain(error, set()) if not isinstance(e, UnfilteredStackTrace)]
     for e in chain:
         _wrong_calls.explain(e)
@@ -213,7 +219,7 @@ def _show(kind: type[BaseException], error: BaseException, whole: TracebackType 
     try:
         for e, frames in before:
             BaseException.with_traceback(e, users_part(frames))
-        _before(kind, error, users_part(whole))
+        show(kind, error, users_part(whole))
     finally:
         shortened = any(len(_links(e.__traceback__)) < len(_links(t)) for e, t in before)
         for e, frames in before:
@@ -225,3 +231,25 @@ def _show(kind: type[BaseException], error: BaseException, whole: TracebackType 
 
 _before = sys.excepthook
 sys.excepthook = _show
+
+
+def leave_out_in(shell: Any) -> None:
+    """Leave our frames out of the tracebacks of a shell of IPython, which shows exceptions by itself.
+
+    A shell that has a way of its own already keeps it.
+    """
+    if getattr(shell, "custom_exceptions", True):
+        return
+
+    def shown(shell, kind, error, whole, tb_offset=None):
+        def show(kind, error, whole):
+            shell.showtraceback((kind, error, whole), tb_offset=tb_offset, running_compiled_code=True)
+
+        _show_by(show, kind, error, whole)
+
+    shell.set_custom_exc((Exception,), shown)
+
+
+_ipython = sys.modules.get("IPython")
+if _ipython is not None:
+    leave_out_in(getattr(_ipython, "get_ipython", lambda: None)())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ from gradix._stablehlo.emitter import unmarked
 
 _threads: Any = lazy_module("gradix._base.one_thread")
 _host = lazy_module("gradix._runtime.xla_host_kernels")
+# Places in the text of a program that was compiled without the user's lines.
+_OF_TEXT = re.compile(r' ?source_file="-"(?: (?:source_\w+|stack_frame_id)=\d+)*')
 # for programs over several devices
 _sharded: Any = lazy_module("gradix._runtime.xla_sharded")
 _partitioning = lazy_module("gradix._runtime.xla_partitioning")
@@ -132,7 +135,8 @@ class Executable:
 
     def hlo_text(self) -> str:
         """The program after XLA's optimisations, as HLO text."""
-        return "\n\n".join([m.to_string() for m in self.loaded.hlo_modules()])
+        text = "\n\n".join([m.to_string() for m in self.loaded.hlo_modules()])
+        return _OF_TEXT.sub("", text).replace(", metadata={}", "")
 
     def description(self) -> bytes:
         """The first module after XLA's optimisations, as bytes that `hlo.module` reads."""

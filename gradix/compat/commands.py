@@ -84,7 +84,16 @@ def act(argv: list[str]) -> int:
     if argv[:1] == ["launch"]:  # argparse would take --help for its own
         return _launch.main(argv[1:])
     given = parser().parse_args(argv)
-    return given.act(given)
+    try:
+        status = given.act(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        if hasattr(given, "program"):  # it is the program's own
+            raise
+        # the reader, such as `head`, has what it wanted; Python would fail again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
 
 
 def _program(given: argparse.Namespace) -> list[str]:

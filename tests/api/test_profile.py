@@ -373,3 +373,13 @@ def test_costly_lines_are_those_that_cost_most_apart():
     assert flops.line - first == 4 and set(alone) == {1, 2, 3, 4}
     assert alone[1].nbytes == 128 * 4 and alone[3].nbytes >= 128 * 128 * 4
     assert all(alone[line].nbytes >= 128 * 128 * 4 for line in peak[:2])
+
+
+def test_the_text_of_a_compiled_program_has_the_users_lines_and_no_others():
+    def f(x):
+        return jnp.sin(x) @ x
+
+    compiled = gradix.jit(f).lower(jnp.ones((4, 4))).compile()
+    assert "jit(f)/sin" in compiled.as_text() and "source_" not in compiled.as_text()
+    text = compiled.as_text(debug_info=True)
+    assert __file__ in text and re.search(rf"\b(source_)?line={f.__code__.co_firstlineno + 1}\b", text)

@@ -1,6 +1,8 @@
 """The commands of `python -m gradix`, and that asking for help does nothing."""
 
 import json
+import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -116,3 +118,18 @@ def test_a_file_with_the_name_of_a_command_is_run(tmp_path, monkeypatch):
     (tmp_path / "doctor").write_text("print('mine')")
     assert not commands.is_command(["doctor"]) and commands.is_command(["check"])
     assert run("doctor").stdout == "mine\n"
+
+
+@pytest.mark.parametrize("command", ["config", "doctor"])
+def test_a_reader_may_stop(command):
+    """As `head` does, in `gradix config | head`."""
+    root = str(pathlib.Path(gradix.__file__).parents[1])
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "gradix", command],
+        env={**os.environ, "PYTHONPATH": root},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as started:
+        started.stdout.close()
+        assert "Traceback" not in started.stderr.read() and started.wait(120) == 1

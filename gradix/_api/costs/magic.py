@@ -6,6 +6,7 @@ from typing import Any
 
 from gradix._api.costs.profile import Profile, profile
 from gradix._api.devices import devices
+from gradix._base import tracebacks
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import PyTreeDef
 
@@ -36,6 +37,7 @@ def load_ipython_extension(ipython: Any) -> None:
         return p
 
     ipython.register_magic_function(gradix_profile, "cell")
+    tracebacks.leave_out_in(ipython)
     # these classes are jaxlib's, and get no method of ours
     formatter = getattr(getattr(ipython, "display_formatter", None), "formatters", {}).get("text/html")
     if formatter is not None:

@@ -25,6 +25,7 @@ from gradix._runtime.program import Program
 from gradix._stablehlo.emitter import identifier
 from gradix._transforms.cse import simplify
 
+_lines = lazy_module("gradix._api.costs.lines")
 _showing = lazy_module("gradix._api.showing")
 _results = lazy_module("gradix._api.counted.results")
 
@@ -395,9 +396,17 @@ class Compiled(_Stage):
     def _repr_html_(self) -> str:
         return _showing.compiled(self)
 
-    def as_text(self) -> str:
-        """The program after XLA's optimisations."""
-        return self._program.executable.hlo_text()
+    def as_text(self, *, debug_info: bool = False) -> str:
+        """The program after XLA's optimisations.
+
+        Args:
+            debug_info: write, with each instruction, the line of the user's program; the program is
+                compiled once more for that.
+        """
+        program = self._program
+        if debug_info:
+            program = _lines.lined(self._traced, tuple(self._operand_places() or ())).program
+        return program.executable.hlo_text()
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates: 'flops', 'bytes accessed', ..."""
