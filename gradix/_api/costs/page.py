@@ -177,7 +177,8 @@ def _table(p: Profile) -> str:
         )
     told = (
         f"<p>This machine reaches {1e-9 * top.flops:.0f} Gflop/s in a product, and moves "
-        f"{1e-9 * top.bytes:.1f} GB/s; <i>of peak</i> is the part of the one that a line is closer to.</p>"
+        f"{1e-9 * top.bytes:.1f} GB/s; <i>of peak</i> is the part of the one that a line is closer to, "
+        "and more than 100 % where the caches serve it.</p>"
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{told}"
 
