@@ -183,7 +183,12 @@ def _result(names: DebugInfo, index: int, leaves, tree) -> Array:
     except (TypeError, OverflowError) as e:
         path = keystr(tree_flatten_with_path(tree.unflatten(leaves))[0][index][0])
         where = f" at {names.place}" if names.place else ""
-        why = "Return arrays and numbers only." if "not a valid array type" in str(e) else str(e)
+        why = str(e)
+        if "not a valid array type" in why:
+            why = (
+                "Return arrays and numbers only, in trees; a class of yours is one if you register it, with "
+                "gradix.tree_util.register_dataclass."
+            )
         raise type(e)(
             f"function {names.name}{where} to be transformed must return arrays, but at output path "
             f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {why}"

@@ -161,17 +161,17 @@ def parameter_shape(name: str, shape, *params: Array) -> tuple:
     """
     shapes = [p.aval.shape for p in params]
     if shape is None:
-        return _broadcast(shapes)
+        return _broadcast(name, shapes)
     shape = shape_of(name, shape)
-    if any(shapes) and _broadcast([shape, *shapes]) != shape:
+    if any(shapes) and _broadcast(name, [shape, *shapes]) != shape:
         raise ValueError(
             f"{name}: parameters of shapes {', '.join(map(str, shapes))} do not broadcast to "
-            f"shape={shape}. Give shape={_broadcast([shape, *shapes])}, or a larger one."
+            f"shape={shape}. Give shape={_broadcast(name, [shape, *shapes])}, or a larger one."
         )
     return shape
 
 
-def _broadcast(shapes) -> tuple:
+def _broadcast(name: str, shapes) -> tuple:
     filled = [s for s in shapes if s]
     if len(filled) <= 1 or all(s == filled[0] for s in filled):
         return filled[0] if filled else ()
@@ -179,7 +179,7 @@ def _broadcast(shapes) -> tuple:
         return lax.broadcast_shapes(*shapes)
     except (ValueError, TypeError):
         raise ValueError(
-            f"Incompatible shapes for broadcasting: {', '.join(map(str, shapes))}. Axes are "
+            f"{name}: incompatible shapes for broadcasting: {', '.join(map(str, shapes))}. Axes are "
             "matched from the last one, and must agree or have size 1."
         ) from None
 

@@ -127,6 +127,21 @@ WRONG = {
         ValueError,
         "only accepts None, a Device, a Sharding",
     ),
+    "object as a result": (
+        lambda: gradix.jit(lambda x: object())(X),
+        TypeError,
+        r"must return arrays.*Return arrays and numbers only, in trees; .*register_dataclass",
+    ),
+    "class that is registered already": (
+        lambda: gradix.tree_util.register_pytree_node(list, lambda x: (x, None), lambda _, x: list(x)),
+        ValueError,
+        "Duplicate.*A class is registered once",
+    ),
+    "draws of another shape": (
+        lambda: gradix.random.bernoulli(gradix.random.key(0), jnp.ones(3), (2,)),
+        ValueError,
+        r"bernoulli: incompatible shapes for broadcasting: \(2,\), \(3,\)",
+    ),
     "callback of another shape": (
         lambda: gradix.pure_callback(lambda v: v[:2], VECTOR, X),
         gradix.errors.CallbackResultError,

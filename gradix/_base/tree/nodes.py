@@ -42,7 +42,15 @@ def register_pytree_node(
         >>> tree_map(lambda x: 2 * x, Interval(1, 3)).hi
         6
     """
-    registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+    try:
+        registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+    except ValueError as e:
+        if "Duplicate" not in str(e):
+            raise
+        raise ValueError(
+            f"{e} A class is registered once: do it where the class is made, and in a notebook make the class "
+            "anew with it."
+        ) from None
 
 
 def register_pytree_node_class(cls: type) -> type:

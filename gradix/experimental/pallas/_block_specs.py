@@ -87,7 +87,7 @@ def _opened(what: str, f: Callable, args, kwargs) -> _Opened:
 
 
 @boundary
-def get_fusion_values(fusion: Callable, *args, **kwargs) -> tuple[Callable, tuple, tuple]:
+def get_fusion_values(fusion: Callable, *args: Any, **kwargs: Any) -> tuple[Callable, tuple, tuple]:
     """A function with the arrays that it captures as arguments.
 
     Args:
@@ -115,7 +115,7 @@ def get_fusion_values(fusion: Callable, *args, **kwargs) -> tuple[Callable, tupl
 
 
 @boundary
-def make_scalar_prefetch_handler(*args) -> Callable:
+def make_scalar_prefetch_handler(*args: Any) -> Callable:
     """A function that picks the scalars of one fusion out of all that a kernel prefetches.
 
     Args:
@@ -548,12 +548,12 @@ def _run_with_rule(eqn: JaxprEqn, xs: list) -> list:
 @boundary
 def push_block_spec(
     f: Callable,
-    *in_spec_args,
+    *in_spec_args: Any,
     scalar_prefetch_handler: Callable | None = None,
     grid_len: int | None = None,
     strict_mode: bool = True,
     return_out_type: bool = False,
-    **in_spec_kwargs,
+    **in_spec_kwargs: Any,
 ) -> Callable:
     """The blocks of the results that a function makes of blocks of its arguments.
 
