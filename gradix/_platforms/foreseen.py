@@ -60,7 +60,7 @@ def _search(jaxpr: Jaxpr) -> float | None:
         inner = [_factors(j) for j in jaxprs_in_params(eqn.params)]
         if None in inner or sum(inner) and eqn.primitive.name in _LOOPS or any(map(_is_nan, eqn.invars)):  # type: ignore[arg-type]
             return None
-        total += sum(inner)  # type: ignore[arg-type]
+        total += sum(inner)  # type: ignore[arg-type, operator]
         is_known = [type(v) is Literal or v in known for v in eqn.invars]
         if not any(getattr(v.aval, "dtype", None) in FLOAT for v in eqn.outvars):
             if all(is_known):

@@ -57,7 +57,7 @@ def failure(error: Exception, flatten: Callable, tree: Any, is_leaf: Callable | 
     return error
 
 
-def _caused_by(cause: Exception, error: Exception) -> Exception:
+def _caused_by(cause: BaseException, error: Exception) -> Exception:
     error.__cause__ = cause
     return error
 
