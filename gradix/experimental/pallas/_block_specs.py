@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix import numpy as jnp
-from gradix._api.boundary import arrays
+from gradix._api.boundary import Flat, arrays
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten, tree_structure
@@ -71,19 +71,13 @@ class _Opened:
 
 def _opened(what: str, f: Callable, args, kwargs) -> _Opened:
     leaves, in_tree = tree_flatten((args, kwargs))
-    seen: dict = {}
-
-    def flat(*xs):
-        args, kwargs = in_tree.unflatten(xs)
-        outs, seen["tree"] = tree_flatten(f(*args, **kwargs))
-        return arrays(what, outs, seen["tree"], "results")
-
+    flat = Flat(f, what, in_tree.unflatten)
     closed, consts = stage_open(flat, [ShapedArray(tuple(x.shape), requested_dtype(x.dtype)) for x in leaves])
     if closed.effects:
         raise ValueError(
             f"{what}: the function reads or writes mutable arrays, or prints, which a fusion must not. Pass it values."
         )
-    return _Opened(closed, consts, in_tree, seen["tree"])
+    return _Opened(closed, consts, in_tree, flat.out_tree)
 
 
 @boundary

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradix._api.arguments import name_of
-from gradix._api.boundary import arrays
+from gradix._api.boundary import Flat, arrays
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten, tree_leaves, tree_map
@@ -201,15 +201,9 @@ def fuse(
 def _fused(function, args, kwargs, debug: bool, strict: bool):
     leaves, in_tree = tree_flatten((tuple(args), kwargs))
     leaves = arrays("fuse", leaves, in_tree, "args")
-    seen: dict = {}
-
-    def flat(*xs):
-        args, kwargs = in_tree.unflatten(xs)
-        with fusing():
-            outs, seen["tree"] = tree_flatten(function(*args, **kwargs))
-        return arrays("fuse", outs, seen["tree"], "results")
-
-    closed, consts = stage_open(flat, [x.aval for x in leaves])
+    flat = Flat(function, "fuse", in_tree.unflatten)
+    with fusing():
+        closed, consts = stage_open(flat, [x.aval for x in leaves])
     jaxpr, held = written_out(closed)
     if debug:
         print(jaxpr)
@@ -220,8 +214,8 @@ def _fused(function, args, kwargs, debug: bool, strict: bool):
         raise ValueError(
             f"fuse: the function calls {len(found)} fusibles, {names}; there must be one. Fuse a function around each."
         )
-    values = _Division(jaxpr, base, found[0], strict).values(seen["tree"]) if found else eval_jaxpr(jaxpr, (), *base)
-    return seen["tree"].unflatten(values)
+    values = _Division(jaxpr, base, found[0], strict).values(flat.out_tree) if found else eval_jaxpr(jaxpr, (), *base)
+    return flat.out_tree.unflatten(values)
 
 
 def _fusible_of(eqn) -> _Fusible | None:
@@ -370,13 +364,7 @@ def evaluate(f: Callable, *, allow_transpose: bool = True) -> Callable:
     def wrapped(*args, **kwargs):
         leaves, in_tree = tree_flatten((args, kwargs))
         leaves = arrays("evaluate", leaves, in_tree, "args")
-        seen: dict = {}
-
-        def flat(*xs):
-            args, kwargs = in_tree.unflatten(xs)
-            outs, seen["tree"] = tree_flatten(f(*args, **kwargs))
-            return arrays("evaluate", outs, seen["tree"], "results")
-
+        flat = Flat(f, "evaluate", in_tree.unflatten)
         closed, consts = stage_open(flat, [x.aval for x in leaves])
         jaxpr, held = written_out(closed)
         for eqn in jaxpr.eqns:
@@ -385,6 +373,6 @@ def evaluate(f: Callable, *, allow_transpose: bool = True) -> Callable:
                     f"evaluate: the function transposes {eqn.invars[0].aval.str_short()} by "
                     f"{eqn.params['permutation']}, which allow_transpose=False forbids."
                 )
-        return seen["tree"].unflatten(eval_jaxpr(jaxpr, (), *held, *consts, *leaves))
+        return flat.out_tree.unflatten(eval_jaxpr(jaxpr, (), *held, *consts, *leaves))
 
     return wrapped
