@@ -372,6 +372,9 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A mutable array of a type, whose first value is zeros.
 
+    Raises:
+        TypeError: `ty` has no shape or no dtype.
+
     Example:
         >>> import gradix
         >>> gradix.empty_ref(gradix.ShapeDtypeStruct((2,), "float32"))

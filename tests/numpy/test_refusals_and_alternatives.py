@@ -139,7 +139,7 @@ def test_transposes_of_integer_maps():
     for bad in (lambda: t(lambda x: 1.5 * x, 1), lambda: t(lambda x: x, True)):
         with pytest.raises(TypeError, match="integer -> integer"):
             bad()
-    with pytest.raises(ValueError, match="structure"):
+    with pytest.raises(TypeError, match="structure"):
         t(lambda x: 2 * x, 1)((3,))
 
 
