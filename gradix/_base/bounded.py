@@ -46,6 +46,11 @@ class BoundedCache(dict[K, V]):
         super().__init__()
         self.limit, self.drop = limit, max(limit // 2, 1) if drop is None else drop
 
+    def __reduce__(self):
+        # What is pickled by value, as functions made in other functions are, brings the globals that it reads: what is
+        # in a cache can be made again.
+        return BoundedCache, (self.limit, self.drop)
+
     def keep(self, key: K, value: V) -> V:
         """Add an entry; its value is also the result."""
         if len(self) >= self.limit and key not in self:

@@ -95,8 +95,9 @@ def build(opts: Options, devices: np.ndarray, platform: str = "cpu", chosen: lis
         b.allow_spmd_sharding_propagation_to_output = chosen or [True]
     flags = _flags(opts, platform)
     for name in _EFFORTS & flags.keys():
-        if hasattr(b, name):
-            setattr(b, name, type(getattr(b, name))(flags.pop(name)))
+        effort = flags.pop(name)
+        if hasattr(b, name):  # newer versions of XLA have fewer of them
+            setattr(b, name, type(getattr(b, name))(effort))
     o.env_option_overrides = [(k, v) for k, v in flags.items() if k not in _dropped or k in dict(opts.overrides)]
     extra = b"".join([_extra_option(k, v) for k, v in _extras(opts, platform)])
     return xc.CompileOptions.ParseFromString(o.SerializeAsString() + extra) if extra else o

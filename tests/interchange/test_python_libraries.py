@@ -12,6 +12,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import random
+from gradix._base.bounded import BoundedCache
 
 X, V = jnp.arange(6.0).reshape(3, 2), jnp.arange(3.0)
 
@@ -218,6 +219,12 @@ def test_functions_travel_by_cloudpickle():
     def again(f):
         return pickle.loads(cloudpickle.dumps(f))
 
+    full = BoundedCache(4, drop=1)
+    full.keep("key", object)
+    empty = again(full)
+    assert (empty, empty.limit, empty.drop) == ({}, 4, 1)
+    # in whose types there are sizes that values decide
+    gradix.jit(lambda v: jnp.where(v > 0, v, 1.0)[v > 0][:, None] * v)(V)
     scale = jnp.float32(3.0)
     pull = gradix.vjp(jnp.square, 2.0)[1]
     assert again(lambda a: gradix.jit(lambda b: b * scale)(a))(2.0) == 6
