@@ -96,29 +96,16 @@ def einsum(
         >>> jnp.einsum("ij,kj->ik", jnp.ones((2, 3)), jnp.ones((4, 3))).shape
         (2, 4)
     """
+    options = {
+        "out": out,
+        "optimize": optimize,
+        "precision": precision,
+        "preferred_element_type": preferred_element_type,
+        "_dot_general": _dot_general,
+    }
     if out_sharding is not None:
-        return divided(
-            einsum,
-            out_sharding,
-            subscripts,
-            *operands,
-            out=out,
-            optimize=optimize,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-            _dot_general=_dot_general,
-            leaves_sums=_einsum,
-        )
-    return _einsum(
-        None,
-        subscripts,
-        *operands,
-        out=out,
-        optimize=optimize,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-        _dot_general=_dot_general,
-    )
+        return divided(einsum, out_sharding, subscripts, *operands, leaves_sums=_einsum, **options)
+    return _einsum(None, subscripts, *operands, **options)
 
 
 def _einsum(left, subscripts, *operands, out, optimize, precision, preferred_element_type, _dot_general) -> Array:
