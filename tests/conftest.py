@@ -30,6 +30,7 @@ for _name, _value in (("gradix_cache", "off"), ("gradix_retrace_warning", 0)):
 
 # As each module that is marked says it.
 _MARKED = re.compile(r"^pytestmark = .*\bmark\.x32\b", re.MULTILINE)
+_ADDRESS = re.compile(r"\bat 0x[0-9a-f]+")
 HAVE_PEER = importlib.util.find_spec("jax") is not None
 
 
@@ -52,6 +53,9 @@ def covering(members, strength):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    if named := [item.nodeid for item in items if _ADDRESS.search(item.nodeid)]:
+        # processes that share the tests among them need the same names
+        raise pytest.UsageError("names of tests hold an address; give `parametrize` ids:\n" + "\n".join(named))
     sampled = {}
     for item in items:
         if mark := item.get_closest_marker("sampled"):
