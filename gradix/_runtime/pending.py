@@ -23,19 +23,21 @@ from gradix._base import apart, config
 _options = config.state
 _MOST = 32  # programs that wait to be run
 _QUICK = 5e-4  # seconds
+_QUICK_EACH = 4e-6  # seconds more for each result, which a helper has to hand over
 _QUICK_RUNS = 2  # as many make a program count as quick
 
 
 class Pace:
     """Whether a program is taken to be long; measured runs decide."""
 
-    __slots__ = ("is_long", "left")
+    __slots__ = ("is_long", "left", "quick")
 
-    def __init__(self):
+    def __init__(self, results: int):
         self.is_long, self.left = True, _QUICK_RUNS
+        self.quick = _QUICK + results * _QUICK_EACH
 
     def note(self, seconds: float) -> None:
-        if seconds < _QUICK:
+        if seconds < self.quick:
             self.left -= 1
             self.is_long = self.left > 0
 

@@ -56,7 +56,7 @@ def runners(
     run, count, calls_python = executable.run, len(module.out_avals), executable.is_awaited
     pace: pending.Pace | None = None
     if executable.device.platform == "cpu" and _platforms.may_take_long("cpu", module.facts):
-        pace = pending.Pace()
+        pace = pending.Pace(count)
         executable.pace = pace
     return (
         pending.runner(run, count, pace, donates=donates, calls_python=calls_python),

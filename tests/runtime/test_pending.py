@@ -104,6 +104,14 @@ def test_programs_of_pending_values_are_pending(slow, hold):
         assert float(add(y, z)) == 5
 
 
+def test_programs_of_many_results_are_left_to_a_helper_if_they_take_longer():
+    few, many = pending.Pace(1), pending.Pace(200)
+    for _ in range(5):
+        few.note(8e-4)
+        many.note(8e-4)
+    assert few.is_long and not many.is_long
+
+
 def test_quick_programs_are_called_as_before():
     quick = gradix.jit(lambda x: lax.fori_loop(0, 3, lambda i, x: x + 1, x))
     for _ in range(200):
