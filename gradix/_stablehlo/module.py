@@ -19,6 +19,8 @@ from gradix._stablehlo.types import TOKEN, storage_dtype, tensor_type
 if TYPE_CHECKING:
     from gradix._stablehlo.open_dimensions import OpenDimensions
 
+HOIST_BYTES = 64  # larger constants are not written into the text
+
 
 class LoweredModule(NamedTuple):
     """A module's text and what is needed to call it.
@@ -49,7 +51,7 @@ def lower_jaxpr(
     result_attrs: dict[int, dict] | None = None,
     module_attrs: dict | None = None,
     keep_unused: bool = True,
-    hoist_bytes: int | None = 64,
+    hoist_bytes: int | None = HOIST_BYTES,
     platform: str = "cpu",
     places: bool = False,
     named: bool = False,

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from gradix._api.jit.traced import Traced
 from gradix._runtime.hlo.module import Instruction, Module
 from gradix._runtime.program import Program, lower
-from gradix._transforms.cse import simplify
 
 
 class Lined(NamedTuple):
@@ -40,7 +39,7 @@ def lined(traced: Traced, avals: tuple = ()) -> Lined:
 
 def _made(traced: Traced, avals: tuple) -> Lined:
     donated = traced.donated_inputs
-    closed = simplify(traced.jaxpr)
+    closed = traced.simplified()
     placing = traced.placing
     home, ins, outs, module = None, (), (), None
     if placing is not None:

@@ -30,7 +30,6 @@ from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDevi
 from gradix._runtime import xla
 from gradix._runtime.placement import Home, Sides, abstract_home, check_move, committed, home_of
 from gradix._runtime.program import Program, lower
-from gradix._transforms.cse import simplify
 
 _options = _config.state
 _budget = lazy_module("gradix._api.costs.budget")
@@ -313,7 +312,7 @@ class Placing:
             return _ORDINARY
         start = time.perf_counter()
         donated = self.traced.donated_inputs
-        closed = simplify(self.traced.jaxpr)
+        closed = self.traced.simplified()
         every = [*[c.aval for c in self.traced.consts], *avals]
         make = functools.partial(
             Program,
@@ -389,7 +388,7 @@ class Placing:
             for w, a in zip(ins, [*[c.aval for c in self.traced.consts], *avals])
         ]
         return lower(
-            simplify(self.traced.jaxpr),
+            self.traced.simplified(),
             self.traced.name,
             home,
             Sides(own, outs),

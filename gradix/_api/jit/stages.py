@@ -23,7 +23,6 @@ from gradix._core.trace import Tracer
 from gradix._runtime import program as _program, xla
 from gradix._runtime.program import Program
 from gradix._stablehlo.emitter import identifier
-from gradix._transforms.cse import simplify
 
 _lines = lazy_module("gradix._api.costs.lines")
 _showing = lazy_module("gradix._api.showing")
@@ -189,11 +188,7 @@ class Traced(_Stage):
         module = traced.placing.lowered(places, platform=asked) if places is not None else None
         if module is None:
             module = _program.lower(
-                simplify(traced.jaxpr),
-                traced.name,
-                donated=donated,
-                keep_unused=traced.keep_unused,
-                platform=platforms[0],
+                traced.simplified(), traced.name, donated=donated, keep_unused=traced.keep_unused, platform=platforms[0]
             )
         if donated:
             donation.check(module, traced)
@@ -248,7 +243,7 @@ class Lowered(_Stage):
         if on_devices is not None:
             return on_devices.text
         return _program.lower(
-            simplify(traced.jaxpr),
+            traced.simplified(),
             traced.name,
             donated=traced.donated_inputs,
             keep_unused=traced.keep_unused,

@@ -17,10 +17,12 @@ from gradix._api.jit.stats import TraceLog
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._control.call import jit_p
-from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, axis_names
+from gradix._core.array import ArrayImpl
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Var, axis_names
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime import dispatch
 from gradix._runtime.program import Program, lower
+from gradix._stablehlo.module import HOIST_BYTES
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
 
@@ -263,6 +265,10 @@ class Traced:
 
     # -- the program -------------------------------------------------------------------------------
 
+    def simplified(self) -> ClosedJaxpr:
+        """The program as it is compiled, for the same operands; captured numbers of places are written into it."""
+        return simplify(_with_written(self.jaxpr, self.consts) if self.consts else self.jaxpr)
+
     def compiled(self) -> Program:
         # the lock makes threads that call at the same time compile once
         with self.owner.log.lock:
@@ -275,7 +281,7 @@ class Traced:
     def make_program(self, is_quick: bool = False) -> Program:
         """Compile the program for the first device, either fully or in the shortest time."""
         start = time.perf_counter()
-        closed = simplify(self.jaxpr)
+        closed = self.simplified()
         donated = self.donated_inputs
         module = lower(closed, self.name, donated=donated, keep_unused=self.keep_unused)
         if donated:
@@ -290,6 +296,25 @@ class Traced:
         )
         self.owner.log.compiled(time.perf_counter() - start, program.is_loaded)
         return program
+
+
+def _with_written(closed: ClosedJaxpr, values: Sequence) -> ClosedJaxpr:
+    """The program with the small arrays of whole numbers or truth values among its first operands as constants.
+
+    They are mostly indices, of which XLA computes in advance what depends on them alone. Unsigned numbers are not, as
+    they may be random keys, and those of another seed take the same program.
+    """
+    jaxpr = closed.jaxpr
+    written = {
+        i: v
+        for i, (v, c) in enumerate(zip(jaxpr.invars, values))
+        if type(c) is ArrayImpl and c._host is not None and v.aval.dtype.kind in "bi" and c._host.nbytes <= HOIST_BYTES
+    }
+    if not written:
+        return closed
+    invars = [Var(v.aval) if i in written else v for i, v in enumerate(jaxpr.invars)]
+    opened = jaxpr.replace(constvars=[*jaxpr.constvars, *written.values()], invars=invars)
+    return ClosedJaxpr(opened, [*closed.consts, *[values[i] for i in written]])
 
 
 def _caller(run: Run, out_tree) -> Callable[[list], Any]:
