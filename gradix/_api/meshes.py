@@ -109,6 +109,15 @@ _OPTIONS = "gradix_mesh", "gradix_home_mesh"
 class use_abstract_mesh:
     """Context manager in which PartitionSpecs refer to this mesh, which has no devices.
 
+    Where `set_mesh` has put devices in force, these stand along the axes of this mesh, in their
+    order; so the names, the sizes and the types of axes may differ, but not the number of devices.
+
+    Args:
+        mesh: the mesh.
+
+    Raises:
+        ValueError: `mesh` is not an AbstractMesh, or has more or fewer devices than the mesh in force.
+
     Example:
         >>> import gradix
         >>> mesh = gradix.sharding.AbstractMesh((2,), ("rows",))
@@ -122,14 +131,27 @@ class use_abstract_mesh:
     def __init__(self, mesh: BaseMesh):
         if not isinstance(mesh, AbstractMesh):
             raise ValueError(f"Expected mesh of type AbstractMesh. Got type: {type(mesh)}.")
+        home = _options.gradix_home_mesh
+        if isinstance(home, Mesh) and not home.empty and mesh.axis_names and mesh.size != home.size:
+            raise ValueError(
+                f"use_abstract_mesh cannot change the size of the mesh: {home} is in force, of {home.size} devices, but "
+                f"got {mesh}, of {mesh.size}. Give the axes other sizes with this product, or put another "
+                "mesh in force with gradix.set_mesh."
+            )
         self.mesh = mesh
 
     def __enter__(self) -> BaseMesh:
-        self.before = _config.enter_local("gradix_mesh", self.mesh)
-        return self.mesh
+        home, mesh = _options.gradix_home_mesh, self.mesh
+        if isinstance(home, Mesh) and not home.empty and mesh.axis_names:
+            found = Mesh(home.devices.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+            self.before = [(name, _config.enter_local(name, found)) for name in _OPTIONS]
+        else:
+            self.before = [("gradix_mesh", _config.enter_local("gradix_mesh", mesh))]
+        return mesh
 
     def __exit__(self, *exc) -> None:
-        _config.leave_local("gradix_mesh", self.before)
+        for name, entry in self.before:
+            _config.leave_local(name, entry)
 
 
 def get_mesh() -> Mesh:

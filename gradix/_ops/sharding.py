@@ -125,8 +125,9 @@ class Reshard(Constraint):
 
     def batch(self, axis, args, axes, *, sharding):
         (x,), (a,) = args, axes
-        row = entries(x.aval)
-        return bind(self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding, row[a])}), 0
+        row, along = entries(x.aval), getattr(axis, "division", None)
+        entry = row[a] if along is None or row[a] is not None else along[1]  # the compiler may have divided `x`
+        return bind(self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding, entry)}), 0
 
 
 class Move(Primitive):

@@ -126,9 +126,30 @@ def sides_of(closed: ClosedJaxpr, home: Home, avals, in_shardings, out_shardings
     outs = list(out_shardings or [None] * len(closed.out_avals))
     if mesh is None:
         outs = [SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs]
-    elif mesh.are_all_axes_explicit:
-        outs = [o if o is not None else NamedSharding(mesh, _spec_of(a)) for o, a in zip(outs, closed.out_avals)]
+    else:
+        given = dict(zip(closed.jaxpr.invars, avals))
+        outs = [
+            o if o is not None else _named_by_type(home, given.get(v, a), a)
+            for o, v, a in zip(outs, closed.jaxpr.outvars, closed.out_avals)
+        ]
     return Sides(ins, outs)
+
+
+def _named_by_type(home: Home, given, aval) -> Sharding | None:
+    """The sharding of a result that its type determines, on the mesh of the type; None if the compiler decides.
+
+    Args:
+        given: the type of the argument that the result is, with its place; else that of the result.
+    """
+    mesh: Any = home.mesh
+    place, own = given.place, mesh if aval.division is None else aval.division.mesh
+    if place is not None and place.is_committed and place.sharding.num_devices == len(home.devices) > 1:
+        own = getattr(place.sharding, "mesh", own)
+    if (own.shape_tuple, own.axis_types) != (mesh.shape_tuple, mesh.axis_types) and own.size == mesh.size:
+        mesh = own if home.is_abstract else Mesh(mesh.devices.reshape(own.axis_sizes), own.axis_names, own.axis_types)
+        if aval.division is None and place is not None:
+            return place.sharding
+    return NamedSharding(mesh, _spec_of(aval)) if mesh.are_all_axes_explicit else None
 
 
 def located_results(out_avals, found, sides: Sides, first: tuple) -> list:

@@ -17,15 +17,13 @@ from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tre
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.aval import seen
-from gradix._core.divisions import entries, tracked_axes
-from gradix._core.named_sharding import NamedSharding, axes_of
+from gradix._core.divisions import tracked_axes
+from gradix._core.named_sharding import axes_of
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
-from gradix._core.sharding import PartitionSpec
-from gradix._core.trace import NeedsProgram, bind
+from gradix._core.trace import NeedsProgram
 from gradix._ops.basis import move_axis, to_axis
-from gradix._ops.sharding import reshard_p
-from gradix._transforms.batch import AxisData, batch
+from gradix._transforms.batch import AxisData, batch, divided_along
 from gradix._transforms.jvp import called
 
 T = TypeVar("T")
@@ -187,9 +185,7 @@ def vmap(
                 outs = [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
                 if divided is None:
                     return outs
-                return [
-                    _divided(o, w, divided) if a is None and w is not None else o for o, a, w in zip(outs, got, wanted)
-                ]
+                return [divided_along(o, w, divided) for o, w in zip(outs, wanted)]
 
             results = [
                 g if a is w is None and not isinstance(g, Array) or type(g) in handed_on else r
@@ -348,14 +344,6 @@ def _is_entry(name, entry, mesh) -> bool:
     """Whether a mesh axis, or a tuple of them, is what types name for an axis divided over it."""
     tracked = tracked_axes(mesh, mesh.explicit_axes)
     return axes_of(entry) in (axes_of(name), tuple([a for a in axes_of(name) if a in tracked]))
-
-
-def _divided(value, axis, divided: tuple):
-    """A result that is repeated for each example, whose new axis is divided as the mapped one."""
-    mesh, entry = divided
-    row = list(entries(value.aval))
-    row[axis] = entry
-    return bind(reshard_p, (value,), {"sharding": NamedSharding(mesh, PartitionSpec(*row))})
 
 
 def _placed(fun, value, axis, wanted, size):

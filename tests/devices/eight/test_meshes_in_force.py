@@ -200,3 +200,69 @@ def test_auto_axes_without_a_mesh_and_within_shard_map():
 
     with gradix.set_mesh(m), pytest.raises(NotImplementedError, match="Going from `Manual` axes.*outside of shard_map"):
         gradix.shard_map(inside, mesh=m, in_specs=P("x"), out_specs=P("x"))(X)
+
+
+def test_an_abstract_mesh_gives_the_devices_in_force_other_axes():
+    with gradix.set_mesh(mesh(EXPLICIT, EXPLICIT)) as m:
+        rows = m.abstract_mesh.update(axis_sizes=(4, 1), axis_names=("a", "b"))
+
+        @gradix.jit
+        def f(x):
+            x = x + 1
+            with gradix.sharding.use_abstract_mesh(rows):
+                y = reshard(x, P(("a", "b"), None)) * 2
+                assert y.aval.sharding == NamedSharding(rows, P(("a", "b"), None))
+                return y, x
+
+        x = gradix.device_put(X, P("x", "y"))
+        y, before = f(x)
+        np.testing.assert_array_equal(y, (X + 1) * 2)
+        assert y.sharding == NamedSharding(
+            Mesh(m.devices.reshape(4, 1), ("a", "b"), rows.axis_types), P(("a", "b"), None)
+        )
+        assert before.sharding == NamedSharding(m, P("x", "y"))
+        with gradix.sharding.use_abstract_mesh(AbstractMesh((4,), "z")):
+            assert jnp.arange(4).sharding.mesh == Mesh(m.devices.reshape(4), "z")
+        with pytest.raises(ValueError, match="cannot change the size of the mesh.*of 4 devices.*of 8.*set_mesh"):
+            gradix.sharding.use_abstract_mesh(AbstractMesh((8,), "x"))
+
+
+def test_arguments_on_other_meshes_are_returned_as_they_are():
+    with gradix.set_mesh(mesh(EXPLICIT, EXPLICIT)):
+        x = gradix.device_put(X, P("x", None))
+    with gradix.set_mesh(mesh(AUTO, AUTO)) as other:
+        y = jnp.ones(3)
+    a, b, c, d = gradix.jit(lambda x, y: (x, y, x + y.sum(), 3.0))(x, y)
+    assert a.sharding == x.sharding == c.sharding
+    assert b.sharding.mesh == other and d.sharding.mesh == x.sharding.mesh
+
+
+def test_operands_that_are_divided_in_their_types_are_not_the_compiler_s_to_divide():
+    with gradix.set_mesh(mesh(EXPLICIT, EXPLICIT)) as m:
+        free = m.abstract_mesh.update_axis_types({"x": AUTO})
+
+        @gradix.jit
+        def f(x, y):
+            with gradix.sharding.use_abstract_mesh(free):
+                return x @ y
+
+        x = gradix.device_put(X, P("x", "y"))
+        with pytest.raises(ValueError, match="For primitive dot_general, context mesh .* does not match aval mesh"):
+            f(x, x)
+
+
+def test_mapped_axes_stay_divided():
+    """Whatever a function does with an example, results have the division of the mapped axis."""
+    with gradix.set_mesh(mesh(EXPLICIT, EXPLICIT)) as m:
+        free = gradix.sharding.auto_axes(lambda x: jnp.where(x, jnp.ones(4), x), out_sharding=P())
+        picked = lambda x: jnp.mean(x.at[jnp.arange(2)].get(out_sharding=P("y")))
+        parts = lambda x: gradix.shard_map(jnp.cos, in_specs=P("y"), out_specs=P("y"))(reshard(x, P("y"))).sum()
+        parts_of_y = lambda x: gradix.shard_map(jnp.cos, in_specs=P("y"), out_specs=P("y"), axis_names={"y"})(
+            reshard(x, P("y"))
+        ).sum()
+        for f in (free, gradix.grad(picked), gradix.grad(parts), gradix.grad(parts_of_y)):
+            for over in ("x", ("x", "y")) if f is free else ("x",):
+                x = gradix.device_put(X, P(over, None))
+                y = gradix.jit(gradix.vmap(f))(x)
+                assert y.sharding == NamedSharding(m, P(over, None)), f
+                np.testing.assert_array_equal(y, np.stack([f(row) for row in gradix.device_put(X, P())]))
