@@ -228,10 +228,10 @@ def resize(
     axes = [i for i, (m, n) in enumerate(zip(image.shape, shape)) if m != n]
     if method is ResizeMethod.NEAREST:
         for axis in axes:
-            n = image.shape[axis]
-            places = np.floor(
-                (np.arange(shape[axis], dtype="f4") + np.float32(0.5)) * np.float32(n) / np.float32(shape[axis])
-            )
+            old, new = image.shape[axis], shape[axis]
+            xp = np if type(old) is type(new) is int else jnp  # symbolic sizes are known when the program runs
+            n, m = (xp.asarray(size).astype("f4") for size in (old, new))
+            places = xp.floor((xp.arange(new).astype("f4") + np.float32(0.5)) * n / m)
             image = jnp.take(image, places.astype("i4"), axis, mode="clip")
         return image
     if not all(image.shape[a] for a in axes):

@@ -241,6 +241,11 @@ def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
     names = as_names(f"{kind}_argnames", names) if names is not None else ()
     sig = signature(fun) if nums or names else None
     if sig is None:
+        if names and kind == "donate" and not given:
+            raise ValueError(
+                f"Getting the signature of function {fun} failed. Pass donate_argnums instead of donate_argnames: "
+                "without a signature, a name does not tell which of the arguments given by position it stands for."
+            )
         return nums, names
     params = list(sig.parameters.values())
     kinds = [p.kind for p in params]

@@ -142,7 +142,8 @@ def make_jaxpr(
             return closed
         return closed, traced.out_tree.unflatten([struct_of(a) for a in closed.out_avals[: traced.out_tree.num_leaves]])
 
-    make_jaxpr_f.__name__ = make_jaxpr_f.__qualname__ = f"make_jaxpr({name_of(fun)})"
+    make_jaxpr_f.__name__ = f"make_jaxpr({name_of(fun)})"
+    make_jaxpr_f.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name_of(fun))})"
     make_jaxpr_f.__module__ = "gradix"
     return make_jaxpr_f
 

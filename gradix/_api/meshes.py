@@ -134,8 +134,8 @@ class use_abstract_mesh:
         home = _options.gradix_home_mesh
         if isinstance(home, Mesh) and not home.empty and mesh.axis_names and mesh.size != home.size:
             raise ValueError(
-                f"use_abstract_mesh cannot change the size of the mesh: {home} is in force, of {home.size} devices, but "
-                f"got {mesh}, of {mesh.size}. Give the axes other sizes with this product, or put another "
+                f"use_abstract_mesh cannot change the size of the mesh: {home} is in force, of {home.size} devices, "
+                f"but got {mesh}, of {mesh.size}. Give the axes other sizes with this product, or put another "
                 "mesh in force with gradix.set_mesh."
             )
         self.mesh = mesh

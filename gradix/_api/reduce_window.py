@@ -87,6 +87,8 @@ def reduce_window(
         base_dilation=base_dilation,
         window_dilation=window_dilation,
     )
+    if not shape:  # the only window holds the only element, and XLA wants windows along some axis
+        return computation(tree.unflatten(inits), tree.unflatten(xs))
     if any(map(is_symbolic_shape, window.padding)):
         xs, window = _padded(xs, inits, window)
     body = _staged(computation, tree, xs)

@@ -428,6 +428,10 @@ class Setting:
         """The value in this thread."""
         return getattr(state, self.option)
 
+    def get_global(self) -> Any:
+        """The value outside of context managers, as `config.update` set it."""
+        return getattr(_State, self.option)
+
     def __bool__(self):
         raise TypeError(f"{self.name} is a context manager, not a value; its value is config.{self.option}.")
 

@@ -10,7 +10,7 @@ from gradix._control.remat_policies import Resuming, Saving, evaluate, saving_pr
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._core.key_flow import accounted
-from gradix._core.primitive import Inlining
+from gradix._core.primitive import Inlining, Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate
 from gradix._transforms.dce import dce_jaxpr, without_dead
@@ -52,17 +52,39 @@ class Remat(Call):
         given = iter(bind(self, [*primals, *saved, *(t for t in tangents if t is not None)], params))
         return outs, [next(given) if nz else None for nz in out_nonzero]
 
-    def transpose(self, cts, *args, **params):
-        return super().transpose(cts, *args, **{**params, "differentiated": True})
+    def transpose(self, cts, *args, prevent_cse, **params):
+        kept = _of_those(prevent_cse, [type(a) is not Linear for a in args])
+        return super().transpose(cts, *args, **{**params, "prevent_cse": kept, "differentiated": True})
+
+    def transpose_live(self, cts, lives, *args, prevent_cse, **params):
+        kept = _of_those(prevent_cse, [type(a) is not Linear for a in args])
+        return super().transpose_live(cts, lives, *args, **{**params, "prevent_cse": kept})
+
+    def dce(self, used, eqn):
+        found = super().dce(used, eqn)
+        left = set(found.invars)
+        kept = _of_those(eqn.params["prevent_cse"], [v in left for v in eqn.invars])
+        return found.replace(params={**found.params, "prevent_cse": kept})
 
     def lower(self, em, outs, *args, jaxpr, prevent_cse, differentiated, **_):
         # the barrier keeps XLA from merging the recomputation with the forward pass
         if differentiated and prevent_cse and args:
-            args = em.optimization_barrier(args)
+            apart = [True] * len(args)
+            if type(prevent_cse) is tuple:
+                apart[: len(prevent_cse)] = prevent_cse[: len(args)]
+            behind = iter(em.optimization_barrier([a for a, f in zip(args, apart) if f]) if any(apart) else ())
+            args = [next(behind) if f else a for a, f in zip(args, apart)]
         return em.inline(jaxpr.jaxpr, jaxpr.consts, args, "checkpoint")
 
     def show(self, params):
         return {k: params[k] for k in ("differentiated", "jaxpr", "policy", "prevent_cse")}
+
+
+def _of_those(prevent_cse, kept: list):
+    """The parameter for the operands that are kept; a tuple has a flag for each of the first operands."""
+    if type(prevent_cse) is not tuple:
+        return prevent_cse
+    return tuple([f for f, k in zip(prevent_cse, kept) if k])
 
 
 remat_p = Remat("remat2")

@@ -386,6 +386,15 @@ _COMPLEX_TO_REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("comple
 _INT_TO_FLOAT = {d: np.dtype("float64") if d.itemsize == 8 else np.dtype("float32") for d in BITWISE}
 
 
+def no_float0(what: str) -> TypeError:
+    """The error for an operand of dtype float0, the tangent of an integer."""
+    return TypeError(
+        f"float0s do not support any operations by design, as they are tangents of integers and stand for zeros of no "
+        f"size, but {what} got one. Leave such leaves out of gradients with allow_int=True, or write "
+        "jnp.zeros(x.shape) in their place."
+    )
+
+
 def to_inexact_dtype(dtype):
     """The dtype of functions with inexact results: float64 for 64-bit integers, float32 for others.
 
@@ -402,6 +411,8 @@ def to_inexact_dtype(dtype):
         )
     if dtype in INEXACT:
         return dtype
+    if dtype == float0:
+        raise no_float0("a function of numbers")
     wide = _INT_TO_FLOAT[dtype]
     return wide if keeps_explicit_x64() else canonicalize_dtype(wide)
 
@@ -456,8 +467,22 @@ def issubdtype(a: Any, b: Any) -> bool:
     if isinstance(dtype, ExtendedDType):
         return issubclass(dtype.type, b)
     if b in _ABSTRACT:
-        return dtype in _ABSTRACT[b] or (dtype not in SUPPORTED and issubclass(dtype.type, b))
+        return dtype in _ABSTRACT[b] or (dtype not in SUPPORTED and issubclass(_kind_of(dtype), b))
     return issubclass(dtype.type, b)
+
+
+def _kind_of(dtype: np.dtype) -> type:
+    """The abstract type of the numbers of a dtype that arrays do not have here, such as float6_e2m3fn."""
+    if dtype.kind != "V" or dtype.names is not None:
+        return dtype.type
+    try:
+        return np.signedinteger if ml_dtypes.iinfo(dtype).min < 0 else np.unsignedinteger
+    except ValueError:
+        pass
+    try:
+        return np.floating if ml_dtypes.finfo(dtype) else dtype.type
+    except ValueError:
+        return dtype.type
 
 
 _INT32, _INT64 = np.dtype("int32"), np.dtype("int64")

@@ -283,6 +283,8 @@ def _from_python(x, dtype) -> Array:
     """A Python number in a dtype, which may be wider than the default integer dtype."""
     if type(x) is int and dtype in INTEGER:
         return scalar_array(_wrapped(x, dtype), dtype, False)
+    if type(x) is int and abs(x) >> 31 and dtype in INEXACT:
+        return scalar_array(float(x), dtype, False)
     return as_operand("convert_element_type", x)
 
 

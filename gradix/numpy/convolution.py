@@ -8,12 +8,12 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.lazy import lazy_module
 from gradix._core.dimensions.expression import has_counts, is_count, larger, smaller
-from gradix._core.dtypes import COMPLEX
+from gradix._core.dtypes import COMPLEX, INTEGER
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.conversion import asarray
 from gradix.numpy.indexing import take_index
-from gradix.numpy.promotion import promote_dtypes_inexact
+from gradix.numpy.promotion import convert, promote_dtypes_inexact
 
 _places = lazy_module("gradix._api.counted.places")
 
@@ -117,8 +117,12 @@ def _slide(x, y, mode: str, precision, preferred):
     padding = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}[mode]
     preferred = None if preferred is None else asarray(0, preferred).aval.dtype
     lhs, rhs = (lax.broadcast_in_dim(v, (1, 1, v.aval.shape[0]), (2,)) for v in (x, y))
-    out = lax.conv_general_dilated(lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=preferred)
-    return lax.squeeze(out, (0, 1))
+    fits = preferred is None or preferred not in INTEGER
+    out = lax.conv_general_dilated(
+        lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=preferred if fits else None
+    )
+    out = lax.squeeze(out, (0, 1))
+    return out if fits else convert(out, preferred)  # integers are summed as floats, as without this option
 
 
 def _of_counted(x, y, mode: str, precision, preferred):

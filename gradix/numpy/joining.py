@@ -449,6 +449,8 @@ def repeat(
     axis = axis_of(axis, x.aval.ndim)
     if is_symbolic_dim(repeats) and total_repeat_length is None:
         return _repeat_all(x, repeats, axis)
+    if is_symbolic_dim(repeats):
+        repeats = as_operand("repeat", repeats)
     if not isinstance(repeats, Tracer) or (total_repeat_length is None and repeats._decides):
         counts = as_operand("repeat", repeats, 1)
         counts = counts.host if isinstance(counts, ArrayImpl) else np.asarray(counts)

@@ -375,7 +375,9 @@ def iscomplexobj(x: Any) -> bool:
         True
     """
     dtype = getattr(x, "dtype", None)
-    return dtype in COMPLEX if dtype is not None else np.iscomplexobj(x)
+    if dtype is not None:
+        return dtype in COMPLEX
+    return any(map(iscomplexobj, x)) if isinstance(x, (list, tuple)) else np.iscomplexobj(x)
 
 
 def isrealobj(x: Any) -> bool:

@@ -98,7 +98,10 @@ def _row_numbers(shape: tuple, k):
 
 
 def _offset(k):
-    return number(k, _INT32) if isinstance(k, int) else convert(as_operand("k", k), _INT32)
+    """The number of a diagonal; those beyond every matrix are cut to what an int32 holds."""
+    if isinstance(k, int):
+        return number(max(-(1 << 30), min(k, 1 << 30)), _INT32)
+    return convert(as_operand("k", k), _INT32)
 
 
 def identity(n: Size, dtype: DTypeLike | None = None) -> Array:

@@ -17,7 +17,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, NUMERIC
 from gradix._core.operators import Array
-from gradix._core.promotion import promote_all, promote_pair
+from gradix._core.promotion import promote_all
 from gradix._core.refs import Ref
 from gradix._core.trace import is_unknown
 
@@ -223,8 +223,18 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
         raise TypeError(
             f"{name} does not accept dtypes {da}, {db}: random keys are not numbers. Draw numbers with gradix.random."
         )
-    dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())
+    dtype, weak = _common(name, (da, wa), (db, wb))
     return same_rank(name, _cast(x, dtype, weak), _cast(y, dtype, weak))
+
+
+def _common(name: str, *kinds):
+    """The dtype of operands of these dtypes, each with whether it is weak; and whether it is weak itself."""
+    try:
+        return promote_all(kinds, dtypes.promotion_mode())
+    except ValueError:
+        if any(d == dtypes.float0 for d, _ in kinds):
+            raise dtypes.no_float0(name) from None
+        raise
 
 
 def numeric_operands(name: str, x, y) -> tuple[Array, Array]:
@@ -239,7 +249,7 @@ def inexact_operands(name: str, x, y) -> tuple[Array, Array]:
         return x, y
     x, da, wa = _kind(name, x, 0)
     y, db, wb = _kind(name, y, 1)
-    dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())
+    dtype, weak = _common(name, (da, wa), (db, wb))
     dtype = dtypes.to_inexact_dtype(dtype)
     return same_rank(name, _cast(x, dtype, weak), _cast(y, dtype, weak))
 
@@ -269,7 +279,7 @@ def promote_dtypes(name: str, *xs) -> list[Array]:
     if len(kinds) == 1:
         x, dtype, weak = kinds[0]
     else:
-        dtype, weak = promote_all([(d, w) for _, d, w in kinds], dtypes.promotion_mode())
+        dtype, weak = _common(name, *[(d, w) for _, d, w in kinds])
     return [_cast(x, dtype, weak) for x, _, _ in kinds]
 
 

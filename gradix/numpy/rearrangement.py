@@ -238,7 +238,7 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
         return np.zeros(0, int), False
     if held.dtype.kind not in "iu":
         raise TypeError(f"{name}: obj must hold integers or booleans, got dtype {held.dtype}.")
-    if held.ndim > 1:
+    if held.ndim > 1 and name != "delete":
         raise ValueError(f"{name}: obj must be an integer, a slice or a vector, got shape {held.shape}.")
     return held.reshape(-1).astype(int), not held.ndim
 
@@ -254,8 +254,8 @@ def delete(
 
     Args:
         arr: an array.
-        obj: an integer, a slice, or a vector of integers or booleans. In a program that is traced,
-            how many elements a traced vector removes is known when the program runs.
+        obj: an integer, a slice, an array of integers or a vector of booleans. In a program that is
+            traced, how many elements a traced array removes is known when the program runs.
         axis: the axis; by default, the array is taken as one row.
         assume_unique_indices: a promise that `obj` names no element twice.
 

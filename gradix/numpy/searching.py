@@ -166,6 +166,7 @@ def searchsorted(
 
     Raises:
         ValueError: `a` is not a vector, or `side` or `method` is unknown.
+        OverflowError: `a` has more elements than default integers can count.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -179,9 +180,15 @@ def searchsorted(
     x, v = promote_dtypes("searchsorted", a, v)
     if x.aval.ndim != 1:
         raise ValueError(f"searchsorted: a must be a vector, got shape {x.aval.shape}.")
+    n, own = x.aval.shape[0], dtypes.python_scalar_dtype(int)
+    if type(n) is int and n > dtypes.iinfo(own).max:
+        raise OverflowError(
+            f"searchsorted: indices into a vector of size {n} are out of bounds for {own}. Enable 64-bit types with "
+            "gradix.config.update('jax_enable_x64', True), or search parts of the vector."
+        )
     if sorter is not None:
         x = take_index(x, as_operand("searchsorted", sorter))
-    return convert(_places(x, v, side, method), dtypes.python_scalar_dtype(int))
+    return convert(_places(x, v, side, method), own)
 
 
 def _places(x, v, side: str, method: str):
@@ -350,8 +357,8 @@ def _check_inside(parts, dims) -> None:
         held = p.host if isinstance(p, ArrayImpl) else np.asarray(p)
         if ((held < 0) | (held >= n)).any():
             raise ValueError(
-                f"ravel_multi_index: indices from {held.min()} to {held.max()} are out of bounds "
-                f"for an axis of size {n}. Use mode='wrap' or mode='clip' to allow them."
+                f"invalid entry in multi_index of ravel_multi_index: indices from {held.min()} to {held.max()} are out "
+                f"of bounds for an axis of size {n}. Use mode='wrap' or mode='clip' to allow them."
             )
 
 

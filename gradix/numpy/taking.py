@@ -131,7 +131,8 @@ def take_along_axis(
         axis: the axis; None takes `arr` as one row, and `indices` as a vector.
         mode: what integers out of bounds give, as for `take`; "fill" by default.
         fill_value: the value that the mode "fill" gives.
-        wrap_negative_indices: whether negative indices count from the end; True by default.
+        wrap_negative_indices: whether negative indices count from the end; by default they do, but
+            for the mode "promise_in_bounds".
 
     Returns:
         An array of the dtype of `arr` and the shape of `indices`, broadcast with that of `arr`.
@@ -160,7 +161,9 @@ def take_along_axis(
         )
     axis = axis_of(axis, x.aval.ndim)
     mode = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.asked(mode)
-    if wrap_negative_indices is None or wrap_negative_indices:
+    if wrap_negative_indices is None:
+        wrap_negative_indices = mode is not lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    if wrap_negative_indices:
         i = lax._index_from_end(i, x.aval.shape[axis])
     if not i.aval.size:
         sizes = [n if d == axis else m if n == 1 else n for d, (n, m) in enumerate(zip(i.aval.shape, x.aval.shape))]

@@ -135,8 +135,8 @@ def gumbel(
         key: a key, typed or raw.
         shape: the shape of the result.
         dtype: a floating dtype; the default one if None.
-        mode: "low" (the default) takes one word of random bits for a number, "high" two, which
-            gives exact tails.
+        mode: "low" (the default) takes one word of random bits for a number, "high" or "highest"
+            two, which gives exact tails.
         out_sharding: the sharding of the result.
 
     Raises:
@@ -157,9 +157,9 @@ def gumbel_mode(mode: str | None) -> str:
     """The mode of Gumbel numbers, "high" or "low"; None is the one of the configuration."""
     if mode is None:
         return "high" if _options.jax_high_dynamic_range_gumbel else "low"
-    if mode not in ("high", "low"):
-        raise ValueError(f"gumbel: mode must be 'low', 'high' or None, got {mode!r}.")
-    return mode
+    if mode not in ("highest", "high", "low"):
+        raise ValueError(f"gumbel: mode must be 'low', 'high', 'highest' or None, got {mode!r}.")
+    return "low" if mode == "low" else "high"
 
 
 @sampler

@@ -144,7 +144,7 @@ def categorical(
         shape: the shape of the result, which ends with the other axes of `logits`; by default these
             alone.
         replace: whether a category may be drawn again.
-        mode: the mode of the Gumbel numbers, "low", "high" or None.
+        mode: the mode of the Gumbel numbers, "low", "high", "highest" or None.
         out_sharding: the sharding of the result.
 
     Returns:

@@ -114,7 +114,8 @@ def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
         vectors, values, _ = jnp.linalg.svd(cov)
         factor = vectors * jnp.sqrt(values[..., None, :])
     noise = draw_normal(key, shape=(*shape, mean.aval.shape[-1]), dtype=dtype)
-    return mean + jnp.einsum("...ij,...j->...i", factor, noise)
+    values = jnp.einsum("...ij,...j->...i", factor, noise)
+    return jnp.broadcast_to(mean, values.shape) + values
 
 
 # -- generalized normal ----------------------------------------------------------------------------

@@ -303,3 +303,10 @@ def test_programs_depend_on_contexts_of_the_user():
     for wrong in (lambda: scale([1]), lambda: scale.set_global([1]), lambda: gradix.make_user_context([1])):
         with pytest.raises(TypeError, match=r"must be hashable.*\[1\] of type list"):
             wrong()
+
+
+def test_settings_tell_the_value_outside_of_context_managers():
+    before = gradix.numpy_rank_promotion.get_global()
+    with gradix.numpy_rank_promotion("warn"):
+        assert gradix.numpy_rank_promotion.get_global() == before
+        assert gradix.numpy_rank_promotion.value == "warn"

@@ -497,3 +497,18 @@ def _outcome(function, args, error):
 @pytest.mark.x32
 def test_config_is_as_it_was():
     assert not config.jax_enable_x64
+
+
+def test_kinds_of_numbers_that_arrays_do_not_hold():
+    for name, kinds in {
+        "float6_e2m3fn": (np.floating, np.inexact, np.number, np.generic),
+        "float6_e3m2fn": (np.floating, np.inexact, np.number, np.generic),
+        "int1": (np.signedinteger, np.integer, np.number, np.generic),
+        "uint1": (np.unsignedinteger, np.integer, np.number, np.generic),
+    }.items():
+        if not hasattr(ml_dtypes, name):
+            continue
+        dtype = np.dtype(getattr(ml_dtypes, name))
+        assert all(dtypes.issubdtype(dtype, kind) for kind in kinds), name
+        assert not dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(dtype, np.int64)
+    assert not dtypes.issubdtype(np.dtype("datetime64[s]"), np.number)

@@ -395,3 +395,35 @@ def test_no_sequence_of_python_is_repeated_by_a_size(sequence):
     for product in (lambda: sequence * n, lambda: n * sequence):
         with pytest.raises(TypeError, match=rf"repeat a {type(sequence).__name__} by it.*\n.*jnp.full"):
             product()
+
+
+def test_a_size_is_not_below_a_part_of_it_whose_multiple_it_is():
+    b, c = export.symbolic_shape("b, c", constraints=["mod(b, 4) == 0"])
+    quarter = b // 4
+    for n in range(5):
+        assert b >= n * quarter
+    assert 5 * quarter >= b and quarter >= 1 and b == 4 * quarter
+    assert (b * c) // 4 >= c
+
+
+def test_zero_is_divided_without_a_question():
+    (b,) = export.symbolic_shape("b")
+    assert divmod(0, b) == (0, 0)
+
+
+def test_shapes_that_are_written_differ_in_no_known_size():
+    assert export.symbolic_shape("+ 2, + b - 1")[0] == 2
+    for text, like in (("3", (4,)), ("b, 3", (None, 4))):
+        with pytest.raises(ValueError, match="has a different size in dimension"):
+            export.symbolic_shape(text, like=like)
+
+
+def test_symbolic_sizes_as_indices_and_counts():
+    x = np.arange(15.0, dtype="float32").reshape(3, 5)
+    for f in (
+        lambda x: lax.index_in_dim(x, x.shape[0] - 1, 0, keepdims=False),
+        lambda x: gradix.image.resize(x, (2 * x.shape[0], 3), "nearest"),
+        lambda x: jnp.repeat(x, x.shape[0], axis=0, total_repeat_length=8),
+    ):
+        made = export.export(gradix.jit(f))(gradix.ShapeDtypeStruct(export.symbolic_shape("b, 5"), "float32"))
+        np.testing.assert_array_equal(made.call(x), f(x))

@@ -147,8 +147,21 @@ def test_the_zeta_function_in_its_second_argument():
     s, q = jnp.array([2.0, 3.0]), jnp.array([0.5, 2.0])
     got = gradix.vmap(gradix.grad(special.zeta, 1))(s, q)
     np.testing.assert_allclose(got, [-16.828796, -0.2469698], rtol=1e-5)
-    with pytest.raises(NotImplementedError, match="exponent"):
-        gradix.grad(special.zeta)(2.0, 1.5)
+
+
+def test_the_zeta_function_in_its_exponent():
+    """-Σ ln(q + k)·(q + k)⁻ˢ, where the sum has a limit and its terms are real."""
+    zeta = gradix.grad(special.zeta)
+    s, q = jnp.array([3.0, 7.0, 20.0, 3.0]), jnp.array([4.0, 2.0, 1.0, 1e-3])
+    k = np.arange(20000.0)[:, None] + np.asarray(q)
+    np.testing.assert_array_equal(gradix.grad(lambda s: special.zeta(s, q).sum())(s), gradix.vmap(zeta)(s, q))
+    np.testing.assert_allclose(gradix.vmap(zeta)(s, q), -(np.log(k) * k ** -np.asarray(s)).sum(0), rtol=2e-5)
+    np.testing.assert_allclose(zeta(1.01, 1.0), -9999.927, rtol=1e-3)
+    np.testing.assert_allclose(gradix.grad(zeta)(3.0, 1.5), 0.2575689, rtol=1e-5)
+    np.testing.assert_allclose(
+        gradix.grad(zeta, 1)(3.0, 1.5), gradix.grad(gradix.grad(special.zeta, 1))(3.0, 1.5), rtol=1e-5
+    )
+    assert np.isnan(gradix.vmap(zeta)(jnp.array([1.0, 0.5, 2.0]), jnp.array([1.0, 1.0, -1.5]))).all()
 
 
 def test_erfcx_of_complex_numbers():
@@ -172,3 +185,95 @@ def test_rsf2csf_of_matrices_that_are_no_schur_forms(n):
     for i in range(4):
         for g, w in zip(got, scipy_linalg.rsf2csf(a[i], b[i])):
             np.testing.assert_allclose(g[i], w, rtol=1e-3, atol=1e-3)
+
+
+def test_float0_takes_part_in_no_operation():
+    zero = gradix.grad(lambda n: n + 0.0, allow_int=True)(1)
+    for f in (lambda: zero + jnp.zeros(()), lambda: jnp.zeros(()) + zero, lambda: jnp.sin(zero)):
+        with pytest.raises(TypeError, match="float0s do not support any operations by design.*allow_int"):
+            f()
+
+
+def test_arrays_of_any_shape_say_what_is_deleted():
+    x, places = np.arange(5), np.array([[0, 1], [3, 3]])
+    np.testing.assert_array_equal(jnp.delete(x, places), np.delete(x, places))
+    np.testing.assert_array_equal(
+        gradix.jit(lambda i: jnp.delete(x, i, assume_unique_indices=True))(places[:, :1]), [1, 2, 4]
+    )
+
+
+def test_diagonals_beyond_all_matrices_are_empty():
+    for k in (2**100, -(2**100)):
+        np.testing.assert_array_equal(jnp.eye(3, 4, k=k), np.zeros((3, 4)))
+    np.testing.assert_array_equal(jnp.tril(jnp.ones((2, 2)), 2**100), np.ones((2, 2)))
+
+
+def test_large_python_integers_become_floats():
+    assert gradix.lax.convert_element_type(2**100, "float32") == np.float32(2.0**100)
+    assert gradix.lax.convert_element_type(-(2**40), "complex64") == -(2.0**40)
+
+
+def test_indices_that_default_integers_cannot_hold_are_refused():
+    long, one = (gradix.ShapeDtypeStruct((n,), "float32") for n in (2**31, 1))
+    with gradix.enable_x64(False), pytest.raises(OverflowError, match="size 2147483648.*int32.*jax_enable_x64"):
+        gradix.eval_shape(jnp.searchsorted, long, one)
+    with gradix.enable_x64(True):
+        assert gradix.eval_shape(jnp.searchsorted, long, one).dtype == "int64"
+
+
+def test_promised_indices_do_not_count_from_the_end():
+    x, i = jnp.arange(4.0), jnp.array([2, 0])
+    taken = lambda **options: gradix.make_jaxpr(lambda i: jnp.take_along_axis(x, i, 0, **options))(i)
+    names = lambda closed: {e.primitive.name for e in closed.jaxpr.eqns}
+    assert not {"lt", "select_n", "add"} & names(taken(mode="promise_in_bounds"))
+    assert {"lt", "select_n", "add"} & names(taken(mode="promise_in_bounds", wrap_negative_indices=True))
+    np.testing.assert_array_equal(jnp.take_along_axis(x, i - 3, 0), [3.0, 1.0])
+
+
+def test_sums_of_integer_products_may_be_asked_for_as_integers():
+    a, v = np.array([1, 2, 3]), np.array([0, 1])
+    for f, want in ((jnp.convolve, np.convolve(a, v)), (jnp.correlate, np.correlate(a, v))):
+        got = f(a, v, preferred_element_type="int8")
+        np.testing.assert_array_equal(got, want)
+        assert got.dtype == jnp.int8
+
+
+def test_whether_lists_of_traced_numbers_are_complex():
+    assert gradix.jit(lambda z: jnp.iscomplexobj([1.0, [z]]))(1j) and not gradix.jit(lambda x: jnp.iscomplexobj([x]))(
+        1.0
+    )
+
+
+def test_the_only_window_over_a_scalar_holds_it():
+    window = lambda x, f, start: gradix.lax.reduce_window(x, np.float32(start), f, (), (), "SAME")
+    for f, start in ((gradix.lax.add, 0), (gradix.lax.max, -np.inf)):
+        assert gradix.jit(lambda x: window(x, f, start))(3.0) == 3.0
+        assert gradix.grad(lambda x: window(x, f, start))(3.0) == 1.0
+
+
+def test_donated_names_need_a_signature():
+    class Opaque:
+        @property
+        def __signature__(self):
+            raise TypeError("there is none")
+
+        def __call__(self, *args, **kwargs):
+            return args
+
+    with pytest.raises(ValueError, match="Getting the signature of function.*Pass donate_argnums instead"):
+        gradix.jit(Opaque(), donate_argnames="x")(1.0)
+
+
+def test_arrays_are_no_axes():
+    with pytest.raises(TypeError, match="vmap out_axes must be an int, None, or"):
+        gradix.vmap(lambda x: x, out_axes=(jnp.array([1.0, 2.0]),))
+    with pytest.raises(TypeError, match="vmap in_axes must be an int, None, or"):
+        gradix.vmap(lambda x: x, in_axes=(np.array([0]),))
+
+
+def test_names_of_make_jaxpr():
+    shown = gradix.make_jaxpr(test_names_of_make_jaxpr)
+    assert shown.__name__ == shown.__qualname__ == "make_jaxpr(test_names_of_make_jaxpr)"
+    inner = gradix.make_jaxpr(lambda x: x)
+    assert inner.__name__ == "make_jaxpr(<lambda>)"
+    assert inner.__qualname__ == "make_jaxpr(test_names_of_make_jaxpr.<locals>.<lambda>)"

@@ -171,3 +171,19 @@ def test_a_signature_counts_as_frequent_after_so_many_draws_and_never_where_the_
         assert not draws.is_frequent(counts, (), (2,), {"dtype": np.dtype("float32")})
     finally:
         gradix.config.update("gradix_eager", before)
+
+
+def test_normal_vectors_without_promotion_of_ranks():
+    with gradix.numpy_rank_promotion("raise"):
+        x = random.multivariate_normal(random.key(0), jnp.arange(2.0), jnp.eye(2), shape=(3,))
+    np.testing.assert_array_equal(x, random.multivariate_normal(random.key(0), jnp.arange(2.0), jnp.eye(2), shape=(3,)))
+
+
+def test_the_highest_mode_has_exact_tails_too():
+    for draw in (
+        lambda mode: random.gumbel(random.key(0), (3,), mode=mode),
+        lambda mode: random.categorical(random.key(0), jnp.zeros(5), shape=(3,), mode=mode),
+    ):
+        np.testing.assert_array_equal(draw("highest"), draw("high"))
+        with pytest.raises(ValueError, match="'low', 'high', 'highest' or None"):
+            draw("best")

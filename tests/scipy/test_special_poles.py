@@ -93,3 +93,11 @@ def test_harmonics_of_angles_outside_of_a_half_turn(theta, x64):
     for f in (special.sph_harm_y, gradix.jit(special.sph_harm_y, static_argnames="n_max")):
         got = f(n, m, thetas, phis, n_max=4)
         np.testing.assert_allclose(got, want, rtol=1e-10 if x64 else 1e-4, atol=1e-10 if x64 else 1e-5)
+
+
+@pytest.mark.parametrize("how", ["host", "compiled"])
+def test_complex_poles_of_gamma_have_no_value(how):
+    gamma = gradix.jit(special.gamma) if how == "compiled" else special.gamma
+    got = np.asarray(gamma(np.array([0, -1, -5, -1.5, 2j], "complex64")))
+    assert np.isnan(got[:3].real).all() and np.isnan(got[:3].imag).all()
+    np.testing.assert_allclose(got[3:], scipy.special.gamma(np.array([-1.5, 2j])), rtol=1e-5, atol=1e-6)

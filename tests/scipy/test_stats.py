@@ -354,3 +354,9 @@ def test_a_logarithm_of_a_truncated_tail_keeps_its_digits_near_zero():
         whole = 1 - erfc(end / np.sqrt(2))
         np.testing.assert_allclose(stats.truncnorm.logcdf(z, -end, end), np.log1p(-rest / whole), rtol=1e-11)
         np.testing.assert_allclose(stats.truncnorm.logsf(-z, -end, end), np.log1p(-rest / whole), rtol=1e-11)
+
+
+def test_the_location_gives_the_entropy_its_shape():
+    mu, loc = np.array([[1.0], [20.0]], "float32"), np.zeros(3, "float32")
+    got = stats.poisson.entropy(mu, loc)
+    np.testing.assert_allclose(got, np.broadcast_to(reference.poisson.entropy(mu), (2, 3)), rtol=1e-4)

@@ -185,3 +185,31 @@ def test_a_policy_finds_parameters_by_the_names_that_programs_print():
     f = gradix.checkpoint(lambda x: lax.all_gather(jnp.sin(x), "i").sum(), policy=policy)
     gradix.vmap(gradix.grad(f), axis_name="i")(jnp.ones((3, 2)))
     assert seen["all_gather"]["axis_name"] == ("i",) and seen["all_gather"]["axis_size"] == 3
+
+
+def test_the_recomputation_from_some_arguments_may_be_merged():
+    """A tuple or tree of bools says from which ones; the values are the same."""
+
+    def net(layer):
+        return lambda ws, x: (lambda y: jnp.sum(y**2))(layer({"w": ws[1], "x": layer({"w": ws[0], "x": x})}))
+
+    def barriers(prevent_cse):
+        layer = gradix.checkpoint(lambda d: jnp.sin(d["x"] @ d["w"] + jnp.arange(3.0)), prevent_cse=prevent_cse)
+        ws, x = [jnp.ones((3, 3)), 2 * jnp.eye(3)], jnp.arange(3.0)
+        f = gradix.jit(gradix.grad(net(layer), (0, 1)))
+        lines = [line for line in f.lower(ws, x).as_text().split("\n") if "optimization_barrier" in line]
+        return f(ws, x), [line.partition(" : ")[2] for line in lines]
+
+    whole, all_apart = barriers(True)
+    some, x_apart = barriers(({"w": False, "x": True},))
+    none, _ = barriers(False)
+    np.testing.assert_array_equal(
+        np.concatenate([np.ravel(g) for g in gradix.tree.leaves(whole)]),
+        np.concatenate([np.ravel(g) for g in gradix.tree.leaves(some)]),
+    )
+    assert len(all_apart) == len(x_apart) == 2 and all("3x3" in line for line in all_apart)
+    assert not any("3x3" in line for line in x_apart) and barriers(False)[1] == []
+    with pytest.raises(TypeError, match="prevent_cse must be a bool, or a tuple of bools"):
+        barriers((1,))
+    with pytest.raises(ValueError, match="prefix|structure"):
+        barriers((True, False))

@@ -73,3 +73,22 @@ def test_places_of_cotangents_leave_jitted_functions():
         return pull.with_refs(total, gradix.ad.DontWant())(ct), total[...]
 
     assert added(1.0) == ((gradix.ad.GradRef(), gradix.ad.DidntWant()), 13.0)
+
+
+def test_residuals_are_replaced_in_the_trees_of_arguments():
+    y, pull = gradix.vjp(lambda x, z: [x["a"] * x["b"] * z], {"a": 2.0, "b": 3.0}, 5.0)
+    pull.args_res = [None, 5.0]
+    with pytest.raises(ValueError, match="taken away"):
+        pull([1.0])
+    pull.args_res = [{"a": 2.0, "b": 4.0}, 1.0]
+    x, z = pull([1.0])
+    assert (float(x["a"]), float(x["b"]), float(z)) == (4.0, 2.0, 6.0)  # a * b is kept as it was
+    with pytest.raises(ValueError, match="each of the 3 inputs.*each of its 2 arguments; got 1"):
+        pull.args_res = [None]
+
+
+def test_cotangents_are_not_promoted_where_promotion_is_strict():
+    turn = gradix.linear_transpose(lambda x: 1j * x, 1.0)
+    assert turn(2j)[0] == -2 and turn(1.0)[0] == 0
+    with gradix.numpy_dtype_promotion("strict"), pytest.raises(TypeError, match="cotangent type does not match"):
+        turn(1.0)

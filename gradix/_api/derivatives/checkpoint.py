@@ -11,6 +11,7 @@ from gradix._api.arguments import Names, as_names, as_numbers, check_callable, n
 from gradix._api.boundary import Flat, around, arrays, opened, with_arrays
 from gradix._base.lazy import alias, lazy_module
 from gradix._base.tracebacks import filter_frames
+from gradix._base.tree import broadcast_prefix, tree_flatten as flatten
 from gradix._control.remat import remat_p
 from gradix._core.refs import Ref
 from gradix._core.trace import bind, state
@@ -27,7 +28,7 @@ P = ParamSpec("P")
 def checkpoint(
     fun: Callable[P, T],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: Any = True,
     policy: Callable[..., bool] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
@@ -38,7 +39,8 @@ def checkpoint(
     Args:
         fun: the function.
         prevent_cse: keep the compiler from merging the recomputation with the forward pass under
-            `jit`; False is faster inside `scan`.
+            `jit`; False is faster inside `scan`. A tuple says it of each positional argument, by a
+            bool or a tree prefix of them: what comes from others and from captured values may be merged.
         policy: says which values are kept; one of `checkpoint_policies`. None keeps no value.
         static_argnums, static_argnames: arguments that are Python values.
         concrete: accepted for compatibility.
@@ -94,6 +96,7 @@ def checkpoint(
                 full = [static[i] if i in static else next(rest) for i in range(len(args))]
                 return full, {**keywords, **named}
 
+            apart = () if isinstance(prevent_cse, bool) else _apart(prevent_cse, dynamic, leaves, others)
             names_of = Names(fun, tree, static)
             flat = Flat(fun, name_of(fun), given, is_program=True, names=names_of)
             avals = [x.aval for x in xs]
@@ -104,12 +107,13 @@ def checkpoint(
                 traced = _sharing.stage_shared(fun, flat, avals, form)
             own = written(traced[2])
             closed, consts = hoist(*with_refs(*traced, own) if traced[2] else traced[:2])
+            apart = (False,) * len(consts) + (True,) * len(own) + apart
             outs = bind(
                 remat_p,
                 [*consts, *[r.read() for r in own], *xs],
                 {
                     "jaxpr": closed,
-                    "prevent_cse": prevent_cse,
+                    "prevent_cse": prevent_cse if isinstance(prevent_cse, bool) else apart,
                     "differentiated": False,
                     "policy": policy,
                     "name": name_of(fun),
@@ -121,6 +125,23 @@ def checkpoint(
             raise
 
     return checkpointed
+
+
+def _apart(prevent_cse, positional: tuple, leaves, keywords: dict) -> tuple:
+    """For each array among the arguments whether the compiler must keep the recomputation from it apart.
+
+    Raises:
+        ValueError: `prevent_cse` is not a tree prefix of the positional arguments.
+        TypeError: it holds something else than bools.
+    """
+    flags = broadcast_prefix(prevent_cse, positional) + [True] * len(flatten(keywords)[0])
+    wrong = next((f for f in flags if not isinstance(f, bool)), None)
+    if wrong is not None:
+        raise TypeError(
+            f"checkpoint: prevent_cse must be a bool, or a tuple of bools or trees of them for the positional "
+            f"arguments, got {prevent_cse!r}, which holds {wrong!r}."
+        )
+    return tuple([f for f, x in zip(flags, leaves, strict=True) if not isinstance(x, Ref)])
 
 
 def _shows_values() -> bool:

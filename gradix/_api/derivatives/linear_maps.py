@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
 from gradix._base.tracebacks import filter_frames
-from gradix._base.tree import register_pytree_node, tree_flatten as flatten
+from gradix._base.tree import broadcast_prefix, register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes, seams
 from gradix._core.array import as_array
 from gradix._core.divisions import cotangent_aval
@@ -74,11 +74,7 @@ def _cotangent(ct, aval, index, of):
         return None
     ct = as_array(ct)
     if ct.aval.dtype != want.dtype or ct.aval.shape != want.shape:
-        if (
-            ct.aval.shape == want.shape
-            and ct.aval.weak_type
-            and dtypes.promote_types(ct.aval.dtype, want.dtype) == want.dtype
-        ):
+        if ct.aval.shape == want.shape and ct.aval.weak_type and _becomes(ct.aval.dtype, want.dtype):
             return convert_element_type(ct, want.dtype)
         raise of.error(
             f"unexpected JAX type (e.g. shape/dtype) for argument to {of.shown}, as the cotangent type does not match: "
@@ -86,6 +82,14 @@ def _cotangent(ct, aval, index, of):
             f"(output {index}). Pass a cotangent for each element, as jnp.ones_like(y)."
         )
     return ct
+
+
+def _becomes(dtype, wanted) -> bool:
+    """Whether a Python number of a dtype may stand for one of another dtype."""
+    try:
+        return dtypes.promote_types(dtype, wanted) == wanted
+    except dtypes.TypePromotionError:  # of strict promotion
+        return False
 
 
 def spread_inputs(program: LinearProgram, leaves):
@@ -162,10 +166,13 @@ class Pullback:
     @args_res.setter
     def args_res(self, values) -> None:
         own = self.args_res
+        if len(values) == len(self.in_tree.children()) and len(values) != len(own):  # a tree for each argument
+            places = self.in_tree.unflatten(range(len(own)))
+            values = broadcast_prefix(tuple(values), places, lambda v: v is None)
         if len(values) != len(own):
             raise ValueError(
-                f"args_res takes a value, or None, for each of the {len(own)} inputs of the vjp function; got "
-                f"{len(values)}."
+                f"args_res takes a value, or None, for each of the {len(own)} inputs of the vjp function, or a tree of "
+                f"them for each of its {len(self.in_tree.children())} arguments; got {len(values)}."
             )
         own[:] = [old if isinstance(old, NotNeeded) else new for old, new in zip(own, values)]
 

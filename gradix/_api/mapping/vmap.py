@@ -240,7 +240,11 @@ def _check_entries(name: str, axes) -> None:
         return
     leaves = flatten(axes, lambda x: x is None)[0]
     bad = [
-        a for a in leaves if a is not None and (isinstance(a, bool) or not hasattr(a, "__index__")) and not _is_spec(a)
+        a
+        for a in leaves
+        if a is not None
+        and (isinstance(a, bool) or not hasattr(a, "__index__") or bool(getattr(a, "ndim", False)))
+        and not _is_spec(a)
     ]
     if bad:
         raise TypeError(

@@ -239,6 +239,8 @@ def _operation_range(op: Operation) -> tuple:
     if not y_low > 0:
         return -inf, inf
     low = _quotient(x_low, y_high if x_low >= 0 else y_low)
+    if type(y) is int and x_low not in (inf, -inf) and x.scope.is_exact(op):
+        low = -(-x_low // y)  # as the number divides it
     return low, _quotient(x_high, y_low if x_high >= 0 else y_high)
 
 
@@ -267,6 +269,9 @@ def _operation_facts(op: Operation, scope) -> list:
         return [x - value, y - value]
     if lower(y) <= 0:
         return []
+    if op.name == FLOORDIV and type(y) is int and scope.is_exact(op):
+        # x = y·value, which an expression of y·value is reduced to
+        return [x - (y - 1) * value, (y + 1) * value - x] if lower(value) >= 0 else []
     if op.name == FLOORDIV:
         return [x - y * value, y * value + y - 1 - x]
     quotient = scope.atom(Operation(FLOORDIV, op.operands))

@@ -326,6 +326,8 @@ def _scope(x, y):
 
 
 def _quotient(x, y):
+    if type(x) is int and x == 0:
+        return 0
     if type(y) is int:
         if y == 0:
             raise ZeroDivisionError(f"the symbolic dimension {x} is divided by zero")
@@ -342,6 +344,8 @@ def _quotient(x, y):
 
 
 def _remainder(x, y):
+    if type(x) is int and x == 0:
+        return 0
     if type(y) is int:
         if y == 0:
             raise ZeroDivisionError(f"the remainder of the symbolic dimension {x} by zero")

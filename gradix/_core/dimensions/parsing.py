@@ -58,10 +58,13 @@ class _Reader:
             f"remaining {self.text[start:]!r}."
         )
 
-    # sum := [-] product {(+|-) product};  product := power {* power};  power := atom [(^|**) number]
+    # sum := [-|+] product {(+|-) product};  product := power {* power};  power := atom [(^|**) number]
 
     def sum(self):
-        total = -self.product() if self.accept("-") else self.product()
+        negative = self.accept("-")
+        if not negative:
+            self.accept("+")
+        total = -self.product() if negative else self.product()
         while self.kind in ("+", "-"):
             total = total + self.product() if self.take() == "+" else total - self.product()
         return total
@@ -159,6 +162,12 @@ def shape(text: str, scope, like) -> tuple:
             f"symbolic shape {text!r} has {len(dims)} dimensions, but the shape {tuple(like)}, for which it "
             f"stands, has {len(like)}."
         )
+    for i, (n, own) in enumerate(zip(dims, like or ())):
+        if type(n) is type(own) is int and n != own:
+            raise ValueError(
+                f"symbolic shape {text!r} has a different size in dimension {i} than the shape {tuple(like)}, for "
+                f"which it stands: {n}, not {own}. Write that size, `_`, or a variable."
+            )
     return tuple(dims)
 
 

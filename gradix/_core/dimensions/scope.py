@@ -141,6 +141,10 @@ class SymbolicScope:
         """Whether a constraint says that a number divides an expression."""
         return bool(self._exact)
 
+    def is_exact(self, op: Operation) -> bool:
+        """Whether a constraint says that the divisor of a `floordiv` divides its dividend."""
+        return op in self._exact
+
     def parted(self, terms, y: int) -> tuple[Polynomial, Polynomial]:
         """Polynomials q and r with `terms = y·q + r`; y is not known to divide any term of r."""
         quotient, rest = reduced(terms, y)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
-from gradix._core.dimensions.expression import has_counts, is_count, larger, within_size
+from gradix._core.dimensions.expression import has_counts, is_count, is_symbolic_dim, larger, within_size
 from gradix._core.divisions import resized
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -302,7 +302,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
     Args:
         operand: an array.
-        index: a Python integer; negative ones count from the end.
+        index: a Python integer, or a symbolic size; negative ones count from the end.
         axis: the axis; negative ones count from the end.
         keepdims: whether the axis stays, with size 1.
 
@@ -317,7 +317,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     (operand,) = arrays("index_in_dim", operand)
     axis = canonical_axis(axis, operand.aval.ndim)
     n = operand.aval.shape[axis]
-    i = _from_end(_int(index), n)
+    i = _from_end(index if is_symbolic_dim(index) else _int(index), n)
     if not 0 <= i < n:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
     out = slice_in_dim(operand, i, i + 1, 1, axis)

@@ -71,7 +71,7 @@ class Svd(Factorization):
 
     multiple_results = True
 
-    def abstract(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
+    def abstract(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm=None):
         *lead, m, n = check_matrices(self.name, x)
         k = smaller(m, n)
         if subset_by_index is not None and subset_by_index != (0, k):
@@ -88,7 +88,7 @@ class Svd(Factorization):
             x.update(shape=(*lead, n if full_matrices else k, n)),
         ]
 
-    def host(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
+    def host(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm=None):
         *lead, m, n = x.shape
         k = min(m, n)
         outs = [((k,), real_of(x.dtype))]
@@ -129,7 +129,7 @@ class Svd(Factorization):
             return [s], [ds]
         return [s, u, vh], _turns(t, s, u, vh, inner, ds)
 
-    def lower(self, em, outs, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
+    def lower(self, em, outs, x, *, full_matrices, compute_uv, subset_by_index, algorithm=None):
         if not x.aval.size:
             return [em.constant(0, outs[0]), *[emit_eye(em, o) for o in outs[1:]]]
         *lead, m, n = x.shape

@@ -11,10 +11,14 @@ from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix._core.primitive import ValueTraits
 from gradix._core.trace import bind
-from gradix._ops.arithmetic import add, mul
+from gradix._ops.arithmetic import add, div, mul, neg, sub
+from gradix._ops.bitwise import bitwise_and
+from gradix._ops.comparison import gt
 from gradix._ops.families import Elementwise
 from gradix._ops.formulas import HOST, host, program
 from gradix._ops.operands import operands, scalar_like
+from gradix._ops.select import choose
+from gradix._ops.transcendental import exp, log
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
@@ -52,12 +56,53 @@ def _polygamma_in_m(t, m, x):
     )
 
 
+# B₂ⱼ / (2j)! for j = 1, 2, …
+_BERNOULLI = (
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+)
+_TERMS = 12
+
+
 def _zeta_in_s(t, s, q):
-    raise NotImplementedError(
-        "differentiation of primitive 'zeta' with respect to its exponent is not possible: it has no "
-        "known form in elementary functions. Give the exponent as a constant, or wrap the call in "
-        "custom_jvp."
-    )
+    """-Σ ln(q + k)·(q + k)⁻ˢ, by the formula of Euler and Maclaurin; NaN where s ≤ 1 or q ≤ 0."""
+
+    def times(x, *factors):
+        for f in factors:
+            x = mul(x, f)
+        return x
+
+    def of(value):
+        return scalar_like(s, value)
+
+    inside = bitwise_and(gt(s, of(1)), gt(q, of(0)))
+    s, q = choose(inside, of(2), s), choose(inside, of(1), q)
+    total = None
+    for k in range(_TERMS):
+        x = log(add(q, of(k)))
+        term = times(exp(neg(mul(s, x))), x)
+        total = term if total is None else add(total, term)
+    a = add(q, of(_TERMS))
+    x, less = log(a), sub(s, of(1))
+    power = exp(neg(mul(s, x)))  # a⁻ˢ
+    total = add(total, times(power, a, add(div(x, less), div(of(1), mul(less, less)))))
+    total = add(total, times(of(0.5), power, x))
+    # s (s + 1) … (s + 2j - 2) and its derivative, times a⁻ˢ⁻²ʲ⁺¹
+    rising, slope, power = s, of(1), div(power, a)
+    for j, c in enumerate(_BERNOULLI):
+        if j:
+            for i in (2 * j - 1, 2 * j):
+                factor = add(s, of(i))
+                rising, slope = mul(rising, factor), add(mul(slope, factor), rising)
+            power = div(power, mul(a, a))
+        total = add(total, times(of(c), power, sub(mul(x, rising), slope)))
+    return mul(t, choose(inside, of(np.nan), neg(total)))
 
 
 def _zeta(m, s, q):

@@ -134,6 +134,9 @@ def _concatenate(*xs, dimension):
         raise NotImplementedError(
             "concatenation of sparse and dense arrays. Convert all of them by sparse.todense or all by BCOO.fromdense."
         )
+    fewest = min([x.n_batch for x in xs])  # such as one row beside matrices, whose new axis is a batch axis
+    if len({x.n_batch for x in xs}) > 1 and len({x.n_dense for x in xs}) == 1:
+        xs = tuple([bcoo_update_layout(x, n_batch=fewest, on_inefficient=None) for x in xs])
     return bcoo_concatenate(xs, dimension=dimension)
 
 

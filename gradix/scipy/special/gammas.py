@@ -76,7 +76,9 @@ def gammasgn(x: ArrayLike) -> Array:
 
 
 def gamma(x: ArrayLike) -> Array:
-    """Γ(x) of real or complex numbers; NaN at negative integers, infinite at zero.
+    """Γ(x) of real or complex numbers; NaN at negative integers.
+
+    It is infinite at a real zero, and NaN at a complex one.
 
     Example:
         >>> from gradix.scipy import special
@@ -85,7 +87,10 @@ def gamma(x: ArrayLike) -> Array:
     """
     (x,) = promote_dtypes_inexact("gamma", x)
     if x.aval.dtype in COMPLEX:
-        return jnp.exp(log_gamma(convert(x, x.aval.dtype)))
+        x = convert(x, x.aval.dtype)
+        re = jnp.real(x)
+        pole = (jnp.imag(x) == 0) & (re <= 0) & (re == jnp.floor(re))
+        return jnp.where(pole, complex(np.nan, np.nan), jnp.exp(log_gamma(jnp.where(pole, 1, x))))
     return _gamma(convert(x, x.aval.dtype))
 
 

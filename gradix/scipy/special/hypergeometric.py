@@ -119,7 +119,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
 
     Returns:
         An array of floats; infinite where c is zero or a negative integer. Unless a or b is such
-        an integer, it is NaN for x > 1, and infinite at x = 1 if c ≤ a + b.
+        an integer, it is infinite for x > 1, where the series has no limit, and at x = 1 if c ≤ a + b.
 
     Example:
         >>> from gradix.scipy import special
@@ -147,7 +147,7 @@ def _hyp2f1(a, b, c, x):
     )
     value = jnp.where((y == 1) & ~ends, at_one, value)
     value = jnp.where(turned, value * jnp.exp(-a * jnp.log1p(jnp.where(turned, -x, 0))), value)
-    value = jnp.where((x > 1) & ~ends, np.nan, value)
+    value = jnp.where((x > 1) & ~ends, np.inf, value)
     return jnp.where(pole, np.inf, jnp.where(jnp.isnan(a + b + c + x), np.nan, value))
 
 

@@ -44,15 +44,16 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 
     Args:
         mu: the mean, not negative.
-        loc: the location, by which the distribution is shifted.
+        loc: the location, by which the distribution is shifted; it only gives the result its shape.
 
     Example:
         >>> from gradix.scipy.stats import poisson
         >>> poisson.entropy(1.0).round(4) + 0.0
         Array(1.3048, dtype=float32)
     """
-    mu, _ = promote_dtypes_inexact("poisson.entropy", mu, loc)
+    mu, loc = promote_dtypes_inexact("poisson.entropy", mu, loc)
     mu = convert(mu, mu.aval.dtype)
+    shape = np.broadcast_shapes(mu.shape, loc.shape)
     small = mu < _SERIES_FROM
     terms = jnp.asarray(np.arange(_TERMS).astype(mu.dtype))
     m = jnp.where(small & (mu > 0), mu, 1)[..., None]
@@ -68,7 +69,8 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
         - 9 / (80 * large**4)
     )
     value = jnp.where(small, total, series)
-    return jnp.where(mu < 0, np.nan, jnp.where(mu == 0, 0, jnp.where(mu == mu, value, np.nan)))
+    found = jnp.where(mu < 0, np.nan, jnp.where(mu == 0, 0, jnp.where(mu == mu, value, np.nan)))
+    return jnp.broadcast_to(found, shape)
 
 
 __dir__ = _own_names(__name__)

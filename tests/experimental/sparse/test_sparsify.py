@@ -93,3 +93,11 @@ def test_under_other_transformations():
 def test_full_results_are_refused(f):
     with pytest.raises(NotImplementedError, match="todense"):
         sparse.sparsify(f)(array((3, 4))[0])
+
+
+def test_rows_are_joined_to_matrices():
+    """The new axis of a row is a batch axis, which matrices beside it do not have."""
+    parts = [np.arange(1.0, 9, dtype="f").reshape(2, 4), V, np.ones((3, 4), "f")]
+    got = sparse.sparsify(jnp.vstack)([sparse.BCOO.fromdense(p) for p in parts])
+    assert got.n_batch == 0
+    np.testing.assert_array_equal(got.todense(), np.vstack(parts))
