@@ -14,7 +14,7 @@ from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, merged, resized, undivided
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, MeshTraits, Primitive
-from gradix._core.trace import bind
+from gradix._core.trace import bind, divided_like
 from gradix._ops.basis import instantiate, reduce_sum, to_axis, zeros
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, memoised
 from gradix._ops.convert import convert
@@ -141,11 +141,11 @@ class Split(Primitive):
 
     def transpose(self, cts, x, *, sizes, axis):
         aval = x.aval
-        parts = [
-            zeros(make_aval((*aval.shape[:axis], n, *aval.shape[axis + 1 :]), aval.dtype)) if ct is None else ct
-            for ct, n in zip(cts, sizes)
-        ]
-        return [concatenate(parts, axis)]
+
+        def nothing(n):
+            return divided_like(zeros(make_aval((*aval.shape[:axis], n, *aval.shape[axis + 1 :]), aval.dtype)), aval)
+
+        return [concatenate([nothing(n) if ct is None else ct for ct, n in zip(cts, sizes)], axis)]
 
     def batch(self, size, args, axes, *, sizes, axis):
         (x,), (a,) = args, axes

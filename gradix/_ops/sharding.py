@@ -390,6 +390,13 @@ def rearranged(function: Callable, out_sharding, operand, *args, **options):
     name = getattr(function, "__name__", "a function")
     array = as_array(operand)
     sharding, have = asked(name, out_sharding, (array,)), sums(array.aval)
+    if have.reduced and not sharding.spec.reduced and have.reduced <= set(names_in(sharding.spec)):
+        # copies are divided over the axes along which the operand is reduced: its cotangent is their sum
+        whole = division(array.aval.division.mesh, entries(array.aval), have._replace(reduced=frozenset()))
+        operand = array = reshard(
+            array, whole or NamedSharding(sharding.mesh, PartitionSpec(*[None] * array.aval.ndim))
+        )
+        have = sums(array.aval)
     for kind in ("unreduced", "reduced"):
         own, wanted = getattr(have, kind), getattr(sharding.spec, kind)
         if own != wanted:

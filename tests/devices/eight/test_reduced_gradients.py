@@ -5,6 +5,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix import lax
 from gradix.sharding import AxisType, NamedSharding, PartitionSpec as P, reshard
 
 REDUCED = {
@@ -28,6 +29,7 @@ REDUCED = {
     "power": lambda v: (v**3).sum(),
     "max": lambda v: v.max(),
     "reshape": lambda v: (v.reshape(8) ** 2).sum(),
+    "split": lambda v: (jnp.split(v, 2, axis=1)[0] ** 2).sum(),
     "concatenate": lambda v: jnp.concatenate([v, v]).sum(),
     "cumsum": lambda v: jnp.cumsum(v, 1).sum(),
     "pad": lambda v: (jnp.pad(v, 1, constant_values=2.0) ** 2).sum(),
@@ -137,3 +139,17 @@ def test_functions_of_summands_are_refused():
             gradix.jit(summands(call))(d)
     for call in (lambda v: v, lambda v: v * 2.0, lambda v: -v, lambda v: v.T.T + v):
         np.testing.assert_array_equal(gradix.jit(summands(call))(d), 2 * call(np.ones((2, 2), np.float32)))
+
+
+def test_copies_are_divided_over_the_axes_along_which_a_value_is_reduced():
+    with gradix.set_mesh(gradix.make_mesh((2,), ("x",))) as m:
+        weights = jnp.arange(16.0).reshape(2, 8)
+
+        def f(v):
+            copies = lax.broadcast_in_dim(v, (2, 8), (1,), out_sharding=P("x", None))
+            assert copies.aval.sharding.spec == P("x", None)
+            return (copies * weights).sum()
+
+        ct = gradix.jit(gradix.grad(f))(gradix.device_put(np.arange(8.0), P(reduced={"x"})))
+        assert ct.sharding == NamedSharding(m, P(None, unreduced={"x"}))
+        np.testing.assert_array_equal(reshard(ct, P()), weights.sum(0))
