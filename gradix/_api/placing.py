@@ -121,6 +121,11 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
                 f"sharding and layout in `Layout` instance should be concrete: {what} got {place}. Name "
                 "the order of the axes, as in Layout((0, 1))."
             )
+        if place.sharding is None and what == "make_array_from_callback":
+            raise TypeError(
+                f"{what}: sharding should be an instance of `gradix.sharding.Sharding`, to say which part each device "
+                f"holds; got {place}. Pass Format(layout, sharding)."
+            )
         return as_sharding(place.sharding, what)
     if hasattr(place, "device_kind"):
         return SingleDeviceSharding(place)

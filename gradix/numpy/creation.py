@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
+from gradix._base import config as _config
 from gradix._base.tracebacks import boundary
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, copied, is_shared
@@ -354,7 +355,12 @@ def _sharding_of(a):
     if aval is not None:
         return getattr(aval, "division", None)
     given = sharding_of_type(a)
-    return explicit_part(given, len(a.shape)) if is_staging() else given
+    if not is_staging():
+        return given
+    own = getattr(a, "sharding", None)
+    if given is None and own is not None and getattr(own, "mesh", None) == _config.state.gradix_mesh:
+        given = own  # of a program for devices that are still to be named
+    return explicit_part(given, len(a.shape))
 
 
 # -- functions of the index ------------------------------------------------------------------------

@@ -266,3 +266,16 @@ def test_mapped_axes_stay_divided():
                 y = gradix.jit(gradix.vmap(f))(x)
                 assert y.sharding == NamedSharding(m, P(over, None)), f
                 np.testing.assert_array_equal(y, np.stack([f(row) for row in gradix.device_put(X, P())]))
+
+
+def test_what_is_like_a_description_is_divided_in_programs_without_devices():
+    m = AbstractMesh((2,), ("x",), (EXPLICIT,))
+    with gradix.sharding.use_abstract_mesh(m):
+        struct = gradix.ShapeDtypeStruct((4, 2), "float32", sharding=NamedSharding(m, P("x", None)))
+        for like in (jnp.zeros_like, jnp.ones_like, lambda a: jnp.full_like(a, 3)):
+            assert gradix.jit(lambda: like(struct)).trace().out_info.sharding == NamedSharding(m, P("x", None))
+
+
+def test_formats_without_a_sharding_hold_no_parts():
+    with pytest.raises(TypeError, match="sharding should be an instance of.*Pass Format"):
+        gradix.make_array_from_callback((4,), Format(None, None), lambda i: X[0][i])
