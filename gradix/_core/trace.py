@@ -12,7 +12,7 @@ from gradix._base import config as _config, errors, leaks, source
 from gradix._base.name_stack import begin_program, set_names
 from gradix._core import seams
 from gradix._core.aval import joined, located, seen
-from gradix._core.divisions import division, entries, mesh_of, names_in, of_cotangent
+from gradix._core.divisions import division, mesh_of, of_cotangent
 from gradix._core.mesh import Mesh
 from gradix._core.operators import Array
 
@@ -398,25 +398,10 @@ def typed_results(prim, avals, params, out):
     elif mesh is None:
         rows = [None] * len(outs)
     else:
-        if state.stage is not None and (in_force := _options.gradix_mesh) is not None and in_force.auto_axes:
-            _check_context(prim, avals, mesh, in_force)
         left = prim.sums(mesh, avals, params)
         rows = [division(mesh, r, left) for r in prim.divide(mesh, avals, outs, params)]
     typed = [located(a.plain, vma=vma, division=r) for a, r in zip(outs, rows)]
     return typed if prim.multiple_results else typed[0]
-
-
-def _check_context(prim, avals, mesh, in_force) -> None:
-    """Raise for an operand divided in its type over axes that the compiler divides over in this context."""
-    free = frozenset(in_force.auto_axes).intersection([n for a in avals for n in names_in(entries(a))])
-    if free and in_force.shape_tuple == mesh.shape_tuple:
-        shown = ", ".join([a.str_short() for a in avals])
-        raise ValueError(
-            f"For primitive {prim.name}, context mesh {in_force.abstract_mesh} does not match aval mesh {mesh}: the "
-            f"context leaves {', '.join(sorted(map(repr, free)))} to the compiler, but operands are divided over it: "
-            f"{shown}. Reshard them first with gradix.sharding.reshard(x, PartitionSpec(...)), or call the function "
-            "with gradix.sharding.auto_axes."
-        )
 
 
 class new_level:

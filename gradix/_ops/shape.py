@@ -295,7 +295,7 @@ def broadcast_in_dim(
                [1, 1, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        return rearranged(broadcast_in_dim, out_sharding, operand, shape, broadcast_dimensions)
+        return rearranged(broadcast_in_dim, out_sharding, operand, shape, broadcast_dimensions, copies=True)
     (operand,) = arrays("broadcast_in_dim", operand)
     shape = canonical_shape(shape)
     check_sizes("broadcast_in_dim", shape)
@@ -319,7 +319,7 @@ def broadcast(
         Array([1., 1.], dtype=float32, weak_type=True)
     """
     if out_sharding is not None:
-        return rearranged(broadcast, out_sharding, operand, sizes)
+        return rearranged(broadcast, out_sharding, operand, sizes, copies=True)
     (operand,) = arrays("broadcast", operand)
     sizes = canonical_shape(sizes, "sizes")
     if not sizes:

@@ -381,8 +381,11 @@ def divided(function: Callable, out_sharding, *args, leaves_sums: Callable | Non
     return found(*operands)
 
 
-def rearranged(function: Callable, out_sharding, operand, *args, **options):
+def rearranged(function: Callable, out_sharding, operand, *args, copies: bool = False, **options):
     """`function(operand, *args, **options)`, which moves elements, resharded to `out_sharding`.
+
+    With `copies` it repeats elements along new axes, which may be divided over the axes along which
+    the operand is reduced.
 
     Raises:
         ValueError: `out_sharding` is unreduced or reduced over other mesh axes than the operand.
@@ -390,7 +393,7 @@ def rearranged(function: Callable, out_sharding, operand, *args, **options):
     name = getattr(function, "__name__", "a function")
     array = as_array(operand)
     sharding, have = asked(name, out_sharding, (array,)), sums(array.aval)
-    if have.reduced and not sharding.spec.reduced and have.reduced <= set(names_in(sharding.spec)):
+    if copies and have.reduced and not sharding.spec.reduced and have.reduced <= set(names_in(sharding.spec)):
         # copies are divided over the axes along which the operand is reduced: its cotangent is their sum
         whole = division(array.aval.division.mesh, entries(array.aval), have._replace(reduced=frozenset()))
         operand = array = reshard(

@@ -38,7 +38,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: NamedSharding 
         `jnp.broadcast_arrays`, `jnp.broadcast_shapes`, `jnp.tile`, `jnp.repeat`.
     """
     if out_sharding is not None:
-        return rearranged(broadcast_to, out_sharding, array, shape)
+        return rearranged(broadcast_to, out_sharding, array, shape, copies=True)
     array = as_operand("broadcast_to", array)
     shape = _given_shape(shape)
     own = array.aval.shape

@@ -237,18 +237,20 @@ def test_arguments_on_other_meshes_are_returned_as_they_are():
     assert b.sharding.mesh == other and d.sharding.mesh == x.sharding.mesh
 
 
-def test_operands_that_are_divided_in_their_types_are_not_the_compiler_s_to_divide():
-    with gradix.set_mesh(mesh(EXPLICIT, EXPLICIT)) as m:
-        free = m.abstract_mesh.update_axis_types({"x": AUTO})
+def test_explicit_axes_inside_of_a_mapped_program():
+    """Batches are computed with the mesh around, whose axes the compiler divides over."""
+    with gradix.set_mesh(mesh(AUTO, AUTO)):
 
         @gradix.jit
-        def f(x, y):
-            with gradix.sharding.use_abstract_mesh(free):
-                return x @ y
+        def f(x):
+            @gradix.sharding.explicit_axes(in_sharding=(P("y"),))
+            def g(x):
+                assert x.aval.sharding.spec == P("y")
+                return x * reshard(x, P())
 
-        x = gradix.device_put(X, P("x", "y"))
-        with pytest.raises(ValueError, match="For primitive dot_general, context mesh .* does not match aval mesh"):
-            f(x, x)
+            return g(x)
+
+        np.testing.assert_array_equal(gradix.jit(gradix.vmap(f, spmd_axis_name="x"))(X), X * X)
 
 
 def test_mapped_axes_stay_divided():

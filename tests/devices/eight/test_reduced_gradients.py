@@ -153,3 +153,5 @@ def test_copies_are_divided_over_the_axes_along_which_a_value_is_reduced():
         ct = gradix.jit(gradix.grad(f))(gradix.device_put(np.arange(8.0), P(reduced={"x"})))
         assert ct.sharding == NamedSharding(m, P(None, unreduced={"x"}))
         np.testing.assert_array_equal(reshard(ct, P()), weights.sum(0))
+        with pytest.raises(ValueError, match="must be reduced over the same mesh axes as operand"):
+            jnp.reshape(reshard(jnp.arange(8.0), P(reduced={"x"})), (4, 2), out_sharding=P("x"))
