@@ -111,6 +111,7 @@ class use_abstract_mesh:
 
     Where `set_mesh` has put devices in force, these stand along the axes of this mesh, in their
     order; so the names, the sizes and the types of axes may differ, but not the number of devices.
+    A mesh of another `abstract_device` stays without devices.
 
     Args:
         mesh: the mesh.
@@ -131,8 +132,8 @@ class use_abstract_mesh:
     def __init__(self, mesh: BaseMesh):
         if not isinstance(mesh, AbstractMesh):
             raise ValueError(f"Expected mesh of type AbstractMesh. Got type: {type(mesh)}.")
-        home = _options.gradix_home_mesh
-        if isinstance(home, Mesh) and not home.empty and mesh.axis_names and mesh.size != home.size:
+        home = _home_like(mesh)
+        if home is not None and mesh.size != home.size:
             raise ValueError(
                 f"use_abstract_mesh cannot change the size of the mesh: {home} is in force, of {home.size} devices, "
                 f"but got {mesh}, of {mesh.size}. Give the axes other sizes with this product, or put another "
@@ -141,8 +142,8 @@ class use_abstract_mesh:
         self.mesh = mesh
 
     def __enter__(self) -> BaseMesh:
-        home, mesh = _options.gradix_home_mesh, self.mesh
-        if isinstance(home, Mesh) and not home.empty and mesh.axis_names:
+        home, mesh = _home_like(self.mesh), self.mesh
+        if home is not None:
             found = Mesh(home.devices.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
             self.before = [(name, _config.enter_local(name, found)) for name in _OPTIONS]
         else:
@@ -152,6 +153,14 @@ class use_abstract_mesh:
     def __exit__(self, *exc) -> None:
         for name, entry in self.before:
             _config.leave_local(name, entry)
+
+
+def _home_like(mesh: AbstractMesh) -> Mesh | None:
+    """The mesh that `set_mesh` has put in force, unless `mesh` is empty or of other devices, such as those to come."""
+    home, device = _options.gradix_home_mesh, mesh.abstract_device
+    if not isinstance(home, Mesh) or home.empty or not mesh.axis_names:
+        return None
+    return home if device in (None, home.abstract_mesh.abstract_device) else None
 
 
 def get_mesh() -> Mesh:

@@ -9,7 +9,7 @@ from gradix import lax
 from gradix.experimental import io_callback, multihost_utils
 from gradix.experimental.layout import Format, Layout
 from gradix.experimental.pjit import pjit
-from gradix.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec as P, reshard
+from gradix.sharding import AbstractDevice, AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec as P, reshard
 
 AUTO, EXPLICIT, MANUAL = AxisType.Auto, AxisType.Explicit, AxisType.Manual
 X = np.arange(16.0, dtype="float32").reshape(4, 4)
@@ -225,6 +225,12 @@ def test_an_abstract_mesh_gives_the_devices_in_force_other_axes():
             assert jnp.arange(4).sharding.mesh == Mesh(m.devices.reshape(4), "z")
         with pytest.raises(ValueError, match="cannot change the size of the mesh.*of 4 devices.*of 8.*set_mesh"):
             gradix.sharding.use_abstract_mesh(AbstractMesh((8,), "x"))
+        f = gradix.jit(lambda x: x)
+        other = AbstractDevice("tpu", None, "tpu")
+        f(1.0)
+        with gradix.sharding.use_abstract_mesh(m.abstract_mesh.update(abstract_device=other)):
+            f(1.0)  # devices of another kind are others, for which it is traced again
+        assert f.stats().traces == 2
 
 
 def test_arguments_on_other_meshes_are_returned_as_they_are():
