@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradix._base.class_names import class_of
 from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
@@ -64,7 +65,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     if not (hasattr(external_array, "__dlpack__") and hasattr(external_array, "__dlpack_device__")):
         raise TypeError(
             "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got "
-            f"a {type(external_array)}. Pass the array itself instead of its capsule."
+            f"a {class_of(external_array)}. Pass the array itself instead of its capsule."
         )
     try:
         return _from_numpy(external_array, device=device, copy=copy)

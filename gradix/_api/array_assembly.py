@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix._api.placing import as_sharding, placed
+from gradix._base.class_names import class_of
 from gradix._base.errors import UnexpectedTracerError
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
@@ -57,7 +58,8 @@ def make_array_from_single_device_arrays(
     shape = tuple(shape)
     if not isinstance(arrays, Sequence):
         raise TypeError(
-            f"make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got {type(arrays)}."
+            f"make_array_from_single_device_arrays `arrays` argument must be a list or tuple, "
+            f"but got {class_of(arrays)}."
         )
     if any(isinstance(a, Tracer) for a in arrays):
         raise ValueError(
@@ -245,7 +247,7 @@ def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
         Array([[1., 1.]], dtype=float32)
     """
     if not isinstance(shards, Sequence):
-        raise TypeError(f"device_put_sharded `shards` input must be a sequence; got {type(shards)}")
+        raise TypeError(f"device_put_sharded `shards` input must be a sequence; got {class_of(shards)}")
     if len(shards) != len(devices):
         raise ValueError(f"len(shards) = {len(shards)} must equal len(devices) = {len(devices)}.")
     mesh = Mesh(np.array(list(devices)), ("_device_put_sharded",))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradix._api.structs import ShapeDtypeStruct, typed
+from gradix._base.class_names import class_of
 from gradix._base.config import state as _options
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, treedef_tuple
@@ -191,7 +192,7 @@ def _result(names: DebugInfo, index: int, leaves, tree) -> Array:
             )
         raise type(e)(
             f"function {names.name}{where} to be transformed must return arrays, but at output path "
-            f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {why}"
+            f"result{path} it returned {x!r} of type {class_of(x)}, not a valid JAX type. {why}"
         ) from None
 
 

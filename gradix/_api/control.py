@@ -10,6 +10,7 @@ import numpy as np
 from gradix._api.boundary import arrays, opened, with_arrays
 from gradix._api.tracing import check_branches, flat_body
 from gradix._base import config as _config
+from gradix._base.class_names import class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import filter_frames
 from gradix._control.cond import INDEX, bind_cond, cond_p
@@ -190,7 +191,7 @@ def _scalar(what: str, x) -> Array:
     try:
         array = as_array(x)
     except (TypeError, OverflowError):
-        raise TypeError(f"{what}, got {x!r} of type {type(x)}.") from None
+        raise TypeError(f"{what}, got {x!r} of type {class_of(x)}.") from None
     if array.aval.shape:
         raise TypeError(
             f"{what}, got {x} of shape {array.aval.shape}. "

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 from gradix._api.arguments import Names, as_numbers, check_callable, name_of, signature
 from gradix._api.boundary import Flat, around, holders, opened, results, stand_ins, values
 from gradix._api.structs import ShapeDtypeStruct, aval_of, struct_of
+from gradix._base.class_names import class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.name_stack import current_names, set_names
 from gradix._base.tracebacks import boundary
@@ -89,7 +90,7 @@ def _leaf_aval(fun, x, index: int, names: Names):
     except (TypeError, OverflowError) as e:
         raise type(e)(
             f"Cannot interpret the argument {names.arg_names[index]} of {name_of(fun)} as an abstract array: it is "
-            f"of type {type(x)}. {e} Name arguments that the function only branches on in static_argnums."
+            f"of type {class_of(x)}. {e} Name arguments that the function only branches on in static_argnums."
         ) from None
 
 
@@ -125,7 +126,9 @@ def make_jaxpr(
         { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul 2.0:f32[] b in (c,) }
     """
     if not callable(fun):
-        raise TypeError(f"the first argument must be callable: make_jaxpr(f)(*args); got {fun!r} of type {type(fun)}.")
+        raise TypeError(
+            f"the first argument must be callable: make_jaxpr(f)(*args); got {fun!r} of type {class_of(fun)}."
+        )
     numbers = as_numbers("static_argnums", static_argnums)
     if numbers:
         _check_numbers(fun, numbers)
@@ -263,7 +266,7 @@ def typeof(x: Any) -> Any:
     try:
         aval = _typeof(x)
     except TypeError as e:
-        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
+        raise TypeError(f"Argument {x!r} of type {class_of(x)} is not a valid JAX type. {e}") from None
     if getattr(aval, "place", None) is None:
         return aval
     anywhere = within(aval)

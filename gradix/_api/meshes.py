@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
+from gradix._base.class_names import class_of
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, empty_abstract_mesh, empty_mesh
 from gradix._core.sharding import SingleDeviceSharding
 from gradix._core.trace import state
@@ -82,7 +83,7 @@ class set_mesh:
 
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"Expected mesh of type `gradix.sharding.Mesh`. Got {type(mesh)}.")
+            raise ValueError(f"Expected mesh of type `gradix.sharding.Mesh`. Got {class_of(mesh)}.")
         if mesh is not None and mesh.manual_axes:
             raise ValueError(
                 f"set_mesh got {mesh}, which contains manual axes {mesh.manual_axes}. Axes are manual inside of "
@@ -131,7 +132,7 @@ class use_abstract_mesh:
 
     def __init__(self, mesh: BaseMesh):
         if not isinstance(mesh, AbstractMesh):
-            raise ValueError(f"Expected mesh of type AbstractMesh. Got type: {type(mesh)}.")
+            raise ValueError(f"Expected mesh of type AbstractMesh. Got type: {class_of(mesh)}.")
         home = _home_like(mesh)
         if home is not None and mesh.size != home.size:
             raise ValueError(

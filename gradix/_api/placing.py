@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
+from gradix._base.class_names import class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core import dtypes, seams
@@ -149,7 +150,7 @@ def _put(x, place):
     try:
         array = host_array(x) if type(x) is np.ndarray else as_array(x)
     except TypeError as e:
-        raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
+        raise TypeError(f"Argument {x!r} of type {class_of(x)} is not a valid JAX type. {e}") from None
     if not isinstance(x, Array):
         _guard("host_to_device", array.aval, place)
         if is_shared(array):  # type: ignore[arg-type]

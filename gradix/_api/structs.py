@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
+from gradix._base.class_names import class_of
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
 from gradix._core.aval import ShapedArray, dtype_name, located, make_aval, marks_of, within
@@ -156,7 +157,7 @@ def _placed(given, shape: tuple) -> tuple[Sharding | PartitionSpec | None, Layou
     if given is not None and not isinstance(given, Sharding):
         raise ValueError(
             "sharding should be an instance of `gradix.sharding.Sharding`, `gradix.sharding.PartitionSpec` "
-            f"or `gradix.experimental.layout.Format`. Got {given} of type {type(given)}."
+            f"or `gradix.experimental.layout.Format`. Got {given} of type {class_of(given)}."
         )
     if given is not None:
         given.check_compatible_aval(shape)

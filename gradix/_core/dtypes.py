@@ -413,7 +413,9 @@ def to_inexact_dtype(dtype):
         return dtype
     if dtype == float0:
         raise no_float0("a function of numbers")
-    wide = _INT_TO_FLOAT[dtype]
+    wide = _INT_TO_FLOAT.get(dtype)
+    if wide is None:
+        raise TypeError(f"dtype {dtype} is no dtype of arrays here. Convert the value with x.astype(np.float64).")
     return wide if keeps_explicit_x64() else canonicalize_dtype(wide)
 
 

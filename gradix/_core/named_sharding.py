@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.class_names import class_of
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding, check_memory_kind
 
@@ -111,7 +112,7 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding needs a Mesh, got mesh={mesh!r} of type {type(mesh).__name__}.")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
-                f"Unexpected type {type(spec)} for `spec`: NamedSharding needs a PartitionSpec, as "
+                f"Unexpected type {class_of(spec)} for `spec`: NamedSharding needs a PartitionSpec, as "
                 f"P({spec!r}); got {spec!r}."
             )
         check_memory_kind(memory_kind)

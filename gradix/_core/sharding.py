@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from gradix._base.class_names import class_of
 from gradix._base.lazy import lazy_module
 
 _display = lazy_module("gradix._core.display")
@@ -176,7 +177,7 @@ def _check_reductions(partitions, unreduced, reduced) -> None:
     for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
         if not isinstance(axes, (set, frozenset)):
             raise TypeError(
-                f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type {type(axes)}."
+                f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type {class_of(axes)}."
             )
         if None in axes:
             raise ValueError(f"{name} cannot contain None, as it holds names of mesh axes; got {axes}.")

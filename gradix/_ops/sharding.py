@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
+from gradix._base.class_names import class_of
 from gradix._core import seams
 from gradix._core.array import as_array
 from gradix._core.aval import located
@@ -278,7 +279,7 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
     if not isinstance(out_sharding, PartitionSpec):
         raise TypeError(
             f"`out_sharding` argument of {name} only supports NamedSharding or PartitionSpec "
-            f"instances. Got {type(out_sharding)}."
+            f"instances. Got {class_of(out_sharding)}."
         )
     if mesh is None or not mesh.axis_names:
         mesh = mesh_of([x.aval for x in operands])

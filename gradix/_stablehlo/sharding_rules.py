@@ -6,6 +6,8 @@ import re
 from math import prod
 from typing import NamedTuple
 
+from gradix._base.class_names import class_of
+
 # stands for any number of leading axes
 BATCHING = "…"
 _GROUP = re.compile(r"…\d*")
@@ -44,7 +46,7 @@ class CompoundFactor(tuple):
             )
         for f in factors:
             if not isinstance(f, str):
-                raise ValueError(f"Each element of CompoundFactor must be a str, but got {type(f)}")
+                raise ValueError(f"Each element of CompoundFactor must be a str, but got {class_of(f)}")
             if _is_group(f):
                 raise ValueError("Ellipsis can't be used in a compound factor")
             _check_factor(f)
@@ -66,7 +68,7 @@ class ArrayMapping(tuple):
             if isinstance(d, CompoundFactor):
                 continue
             if not isinstance(d, str):
-                raise ValueError(f"Each element of ArrayMapping must be a str or CompoundFactor, but got {type(d)}")
+                raise ValueError(f"Each element of ArrayMapping must be a str or CompoundFactor, but got {class_of(d)}")
             if _is_group(d):
                 if i:
                     raise ValueError("Ellipsis can only be used at the beginning of a dimension")
@@ -177,7 +179,7 @@ def str_to_sdy_sharding_rule(
         SdyShardingRule(((('h', 'd'), 'j'),), (('h', 'd'),), {} reduction_factors=('j',))
     """
     if not isinstance(rule, str):
-        raise TypeError(f"rule must be a str, but got {type(rule)}")
+        raise TypeError(f"rule must be a str, but got {class_of(rule)}")
     sides = rule.split("->")
     if len(sides) != 2:
         raise ValueError(f"There is no -> in rule: {rule!r}. Write operands, one arrow, results: 'i j -> i'.")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradix import numpy as jnp
+from gradix._base.class_names import class_of
 
 if TYPE_CHECKING:
     from gradix._core.operators import Array
@@ -124,6 +125,6 @@ def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
     if jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise TypeError(
-        f"a step size must be a number or a function of the step, got a {type(scalar_or_schedule)} of "
+        f"a step size must be a number or a function of the step, got a {class_of(scalar_or_schedule)} of "
         f"shape {jnp.shape(scalar_or_schedule)}."
     )

@@ -65,6 +65,12 @@ def Dense(out_dim: int, W_init: Any = _WEIGHTS, b_init: Any = _BIAS) -> Layer:
 
 def _spread(window: Sequence[int], spec: str) -> _Shape:
     """The sizes of spatial axes in the order of a layout, with 1 for the other axes."""
+    spatial = [c for c in spec if c not in "NC"]
+    if len(window) != len(spatial):
+        raise ValueError(
+            f"the layout {spec!r} has {len(spatial)} spatial axes, so a window and its strides have as many sizes; "
+            f"got {tuple(window)}."
+        )
     sizes = iter(window)
     return tuple([1 if c in "NC" else next(sizes) for c in spec])
 

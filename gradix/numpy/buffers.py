@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix import lax
+from gradix._base.class_names import class_of
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.conversion import array, asarray
@@ -47,7 +48,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
             "from_dlpack: x must have the methods __dlpack__ and __dlpack_device__, got "
-            f"{type(x)}. Use jnp.asarray for other values."
+            f"{class_of(x)}. Use jnp.asarray for other values."
         )
     return array(np.from_dlpack(x), device=device)
 

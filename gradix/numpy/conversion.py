@@ -250,13 +250,15 @@ def _from_sequence(x, dtype) -> Array:
     return _from_arrays(x, dtype)
 
 
-def _leaf_types(x) -> set[type]:
+def _leaf_types(x, depth: int = 64) -> set[type]:
     kinds = set(map(type, x))
     if list in kinds or tuple in kinds:
+        if not depth:
+            raise ValueError("array: lists are nested more than 64 deep, or one contains itself.")
         kinds -= {list, tuple}
         for item in x:
             if type(item) is list or type(item) is tuple:
-                kinds |= _leaf_types(item)
+                kinds |= _leaf_types(item, depth - 1)
     return kinds
 
 

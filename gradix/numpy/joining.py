@@ -11,6 +11,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
+from gradix._base.class_names import class_of
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
@@ -46,7 +47,7 @@ def _sequence(name: str, arrays) -> list:
         return list(lax.unstack(x, 0))
     if not hasattr(arrays, "__len__") or isinstance(arrays, (str, bytes, dict)):
         raise TypeError(
-            f"{name} takes a sequence of arrays, got {type(arrays)}."
+            f"{name} takes a sequence of arrays, got {class_of(arrays)}."
             + (" Write list(...) around the generator." if hasattr(arrays, "__next__") else "")
         )
     if not len(arrays):
@@ -302,15 +303,17 @@ def block(arrays: Any) -> Array:
     return out
 
 
-def _joined_blocks(arrays):
+def _joined_blocks(arrays, left: int = 64):
     """The array joined of nested lists, and one more than the depth to which they are nested."""
+    if not left:
+        raise ValueError("block: lists are nested more than 64 deep, or one contains itself.")
     if isinstance(arrays, tuple):
         raise ValueError(f"block takes nested lists, but no tuples, got {arrays!r}. Write list(...) around it.")
     if not isinstance(arrays, list):
         return as_operand("block", arrays), 1
     if not arrays:
         raise ValueError("block: a list is empty. Every list must hold at least one array.")
-    parts, depths = zip(*[_joined_blocks(a) for a in arrays])
+    parts, depths = zip(*[_joined_blocks(a, left - 1) for a in arrays])
     if any(d != depths[0] for d in depths):
         raise ValueError(f"block: the lists are nested to mismatched depths {depths}. Nest all equally deep.")
     depth = depths[0]

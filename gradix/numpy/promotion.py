@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
+from gradix._base.class_names import class_of
 from gradix._base.config import state
 from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes
@@ -113,7 +114,7 @@ def _not_an_array(name: str, x, position: int) -> str:
         return f"{name}, operand at position {position}: {dtypes.refusal(x.dtype)}"
     if isinstance(x, Ref):
         return f"{name} takes arrays and numbers, got a {x.aval} at position {position}. Read its value with ref[...]."
-    text = f"{name} takes arrays and numbers, got {type(x)} at position {position}."
+    text = f"{name} takes arrays and numbers, got {class_of(x)} at position {position}."
     if isinstance(x, (list, tuple)):
         return text + " Write jnp.array(...) around it; lists are not converted, as that is slow."
     if x is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base.class_names import class_of
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
@@ -98,7 +99,7 @@ def _check_end(name: str, value) -> None:
     if is_unknown(value):
         raise ConcretizationTypeError(value, f"The {name} argument of jnp.arange determines a shape.")
     if isinstance(value, (list, tuple)):
-        raise TypeError(f"arange: {name} must be a number, got {type(value)}.")
+        raise TypeError(f"arange: {name} must be a number, got {class_of(value)}.")
     if np.ndim(value):
         raise ValueError(f"arange: the arguments must be scalars, got {name}={value}.")
     if np.iscomplexobj(value) or (isinstance(value, Array) and value.dtype in COMPLEX):

@@ -15,6 +15,7 @@ from gradix import lax
 from gradix._api.jit.jit import jit
 from gradix._base import config
 from gradix._base.bounded import BoundedCache
+from gradix._base.class_names import class_of
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, as_number, shared
 from gradix._core.aval import make_aval
@@ -197,7 +198,7 @@ def parameter(name: str, x) -> Array:
         instead = "Convert it with jnp.asarray(...)"
         if isinstance(x, (list, tuple)) and name == "choice":
             instead += ", or choose the place in a list: x[choice(key, len(x))]"
-        raise TypeError(f"{name} takes arrays and numbers, got {type(x)}. {instead}.") from None
+        raise TypeError(f"{name} takes arrays and numbers, got {class_of(x)}. {instead}.") from None
 
 
 def fitting(name: str, dtype, *params) -> tuple:

@@ -11,6 +11,7 @@ import numpy as np
 from gradix._api.jit.jit import jit
 from gradix._base import config
 from gradix._base.bounded import BoundedCache
+from gradix._base.class_names import class_of
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, scalar_array
 from gradix._core.aval import make_aval
@@ -100,9 +101,9 @@ def typed_keys(name: str, keys) -> tuple[Array, bool]:
 
 def _no_key(name: str, key) -> str:
     seed = key if isinstance(key, (int, np.integer)) else "seed"
-    what = f"the Python number {key!r}" if isinstance(key, (int, float)) else f"{key!r} of type {type(key)}"
+    what = f"the Python number {key!r}" if isinstance(key, (int, float)) else f"{key!r} of type {class_of(key)}"
     return (
-        f"{name} takes a random key, got {what}: unexpected PRNG key type {type(key)}. Make a key "
+        f"{name} takes a random key, got {what}: unexpected PRNG key type {class_of(key)}. Make a key "
         f"from a seed: key = gradix.random.key({seed}), then {name}(key, ...)."
     )
 

@@ -318,3 +318,16 @@ def test_an_allocation_that_fails_tells_the_lines():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert "RESOURCE_EXHAUSTED" in done.stdout and "temporary:" in done.stdout, done.stdout + done.stderr
+
+
+def test_budgets_go_with_sizes_that_values_decide():
+    def spread(x, least):
+        y = jnp.sort(x[x > least])
+        return jnp.outer(y, y).sum()
+
+    x = np.linspace(-1, 1, 512, dtype="f4")
+    m = gradix.jit(spread).memory(x, 0.0)
+    assert 0.9 * m.peak <= sum(r.bytes for r in m.rows) <= m.peak
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.allclose(gradix.jit(spread, memory=1000)(x, 0.0), spread(x, 0.0), rtol=1e-5)

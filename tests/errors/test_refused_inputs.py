@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from gradix.example_libraries import stax
 
 HELD = {
     "objects": (np.array([object()]), "x.tolist"),
@@ -191,3 +193,65 @@ def test_staticmethod_belongs_above_a_transformation(name):
             return 2 * x
 
     assert Model.double(2) == Model().double(2) == 4
+
+
+CYCLE = []
+CYCLE.append(CYCLE)
+MISUSED = {
+    "a list that contains itself": (lambda: jnp.asarray(CYCLE), (ValueError, RecursionError), "contains itself"),
+    "a list that contains itself, replayed": (
+        lambda: jnp.block(CYCLE),
+        (ValueError, RecursionError, TypeError),
+        "contains itself|nested",
+    ),
+    "a dtype of NumPy alone": (lambda: jnp.spacing(np.ones(2, np.longdouble)), TypeError, "x.astype"),
+    "an option that is a list": (
+        lambda: gradix.numpy_rank_promotion([1]),
+        ValueError,
+        r"must be one of .* of type list",
+    ),
+    "no function for leaves": (lambda: gradix.tree.leaves([1], is_leaf=3), TypeError, "is_leaf must be a function"),
+    "no function for leaves with paths": (
+        lambda: gradix.tree.leaves_with_path([1], is_leaf=3),
+        TypeError,
+        "is_leaf must be a function",
+    ),
+    "trees before the function": (lambda: gradix.tree.reduce([1, 2], max), TypeError, "takes a function first"),
+    "trees before the function of paths": (
+        lambda: gradix.tree.map_with_path([1, 2], max),
+        TypeError,
+        "takes a function first",
+    ),
+    "a value for a class": (
+        lambda: gradix.tree_util.register_pytree_node((1,), len, len),
+        TypeError,
+        r"by its class, got \(1,\)",
+    ),
+    "no function to flatten": (
+        lambda: gradix.tree_util.register_pytree_node(type("Pair", (), {}), 3, len),
+        TypeError,
+        "flatten_func must be a function",
+    ),
+    "a window of too few sizes": (lambda: stax.MaxPool((2,), spec="NHWC"), ValueError, "has 2 spatial axes"),
+}
+
+
+@pytest.mark.parametrize("case", MISUSED)
+def test_misused_functions_tell_what_they_take(case):
+    call, kind, text = MISUSED[case]
+    with pytest.raises(kind, match=text) as raised:
+        call()
+    assert "gradix._" not in str(raised.value)
+
+
+def test_texts_name_our_classes_as_users_know_them():
+    for call in (
+        lambda: gradix.set_mesh(jnp.ones(2)),
+        lambda: gradix.make_jaxpr(jnp.ones(2)),
+        lambda: gradix.random.split(gradix.sharding.PartitionSpec("x")),
+        lambda: gradix.jit(lambda x: gradix.set_mesh(x))(1.0),
+    ):
+        with pytest.raises((TypeError, ValueError)) as raised:
+            call()
+        assert re.search(r"<class '(gradix\.Array|(gradix\.sharding\.)?PartitionSpec)'>", str(raised.value))
+        assert "gradix._" not in str(raised.value)

@@ -17,6 +17,7 @@ from gradix._api.checks.programs import Checker
 from gradix._api.checks.words import pack, unpack
 from gradix._base import source
 from gradix._base.bounded import BoundedCache
+from gradix._base.class_names import class_of
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten
 from gradix._control.check import Site, check_p, first_failed
@@ -116,7 +117,8 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     for x in leaves:
         if not isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
             raise TypeError(
-                f"Formatting arguments to checkify.check need to be PyTrees of arrays, but got {x!r} of type {type(x)}."
+                f"Formatting arguments to checkify.check need to be PyTrees of arrays, but got {x!r} "
+                f"of type {class_of(x)}."
             )
     values = [as_array(x) for x in leaves]
     impls = [v.aval.dtype._impl if isinstance(v.aval.dtype, KeyType) else None for v in values]
@@ -158,7 +160,7 @@ def check_error(error: Error) -> None:
         >>> checkify.check_error(checkify.init_error)
     """
     if not isinstance(error, Error):
-        raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
+        raise TypeError(f"check_error takes an Error as argument, got type {class_of(error)} instead.")
     if not error._sites:
         return
     if not isinstance(error._code, Tracer):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gradix._base.name_stack import EMPTY
 from gradix._control.call import jit_p
+from gradix._core.dimensions.bounds import upper
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._ops.markers import after_p
 from gradix._transforms.cse import simplify
@@ -244,7 +245,7 @@ class _Writer:
         made = self.flow.made
         reads = [v for v in eqn.invars if type(v) is not Literal and made[v] >= self.flow.turn]
         before = [v for e in self.jaxpr.eqns[max(k - 1, 0) : k] for v in e.outvars]
-        known = [v for v in [*reads, *before] if v.aval.dtype.kind in "fiubV" and v.aval.size]
+        known = [v for v in [*reads, *before] if v.aval.dtype.kind in "fiubV" and nbytes_of(v)]
         return max(known, key=lambda v: made[v], default=None)
 
 
@@ -254,5 +255,6 @@ def again(source):
 
 
 def nbytes_of(v: Var) -> int:
-    """The bytes of a value."""
-    return v.aval.size * v.aval.dtype.itemsize
+    """The bytes of a value, at most where values decide its size."""
+    size = upper(v.aval.size)
+    return (size if type(size) is int else 0) * v.aval.dtype.itemsize

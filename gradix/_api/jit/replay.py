@@ -39,6 +39,7 @@ _LIMIT = 1 << 8  # the number of signatures kept per function
 # a program of more NumPy calls than this is faster compiled; calls of our functions count twice
 _LONG = 15
 _COMPILE_AFTER = 256  # a long program is compiled after this many replays, when that pays
+_DEPTH = 16  # lists in lists deeper than this, as those that hold themselves, are left to the function
 _INTS = frozenset((int,))
 _PLAIN = frozenset((int, bool, str, type(None)))
 _ONE = flatten(0)[1]
@@ -217,15 +218,15 @@ def _compiled(program: Program, tree) -> Callable[[list], Any]:
     return call
 
 
-def _is_listed(values: list | tuple, key: list, arrays: list) -> bool:
-    """Whether there are only arrays and lists of arrays; adds them to `key` and `arrays`."""
+def _is_listed(values: list | tuple, key: list, arrays: list, depth: int = _DEPTH) -> bool:
+    """Whether there are only arrays and lists of arrays, not too deep; adds them to `key` and `arrays`."""
     key += type(values), len(values)
     for a in values:
         t = type(a)
         if t is ArrayImpl:
             key.append(a.aval)
             arrays.append(a)
-        elif not (t is list or t is tuple) or not _is_listed(a, key, arrays):
+        elif not (t is list or t is tuple) or not depth or not _is_listed(a, key, arrays, depth - 1):
             return False
     return True
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from gradix._base.class_names import class_of
+
 
 def not_hashable(name: str, place, value, why) -> ValueError:
     """The error for a static argument of the function `name` that has no fingerprint."""
     which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
     return ValueError(
         f"Non-hashable static arguments are not supported: {name} got the static argument of "
-        f"{which} of type {type(value)}: {value!r} ({why}). Arrays belong among the other "
+        f"{which} of type {class_of(value)}: {value!r} ({why}). Arrays belong among the other "
         "arguments; pass a Python value whose content can be compared, such as a tuple or a dataclass."
     )
 

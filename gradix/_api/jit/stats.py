@@ -47,6 +47,10 @@ class Stats:
     loads: int = 0
     paths: Paths = NO_PATHS
 
+    def __repr__(self) -> str:
+        fields = [f.name for f in dataclasses.fields(self) if f.name != "paths" or self.paths is not NO_PATHS]
+        return f"Stats({', '.join([f'{name}={getattr(self, name)!r}' for name in fields])})"
+
     def _repr_html_(self) -> str:
         return _showing.stats(self)
 

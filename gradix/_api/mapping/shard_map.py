@@ -14,6 +14,7 @@ from gradix._api.boundary import Flat, arrays, positional
 from gradix._api.constraints import reshard
 from gradix._api.refs import Lent
 from gradix._base import config as _config
+from gradix._base.class_names import class_of
 from gradix._base.errors import NonConcreteBooleanIndexError
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
@@ -99,7 +100,7 @@ def shard_map(
     if mesh is not None and not isinstance(mesh, BaseMesh):
         raise TypeError(
             "shard_map requires a `gradix.sharding.Mesh` or a `gradix.sharding.AbstractMesh` instance for "
-            f"its argument mesh, but got {mesh} of type {type(mesh)}."
+            f"its argument mesh, but got {mesh} of type {class_of(mesh)}."
         )
     if isinstance(axis_names, str):
         raise TypeError(f"shard_map axis_names must be a set of names, got {axis_names!r}. Write {{{axis_names!r}}}.")

@@ -148,8 +148,9 @@ def tree_leaves_with_path(
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def _with_path(is_leaf: IsLeaf | None) -> Callable[[tuple, Any], bool] | None:
-    return None if is_leaf is None else lambda path, node: is_leaf(node)
+def _with_path(is_leaf: IsLeaf | None) -> Any:
+    """`is_leaf` as a function of a path and a node; what is no function stays, and is refused later."""
+    return (lambda path, node: is_leaf(node)) if callable(is_leaf) else is_leaf
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:

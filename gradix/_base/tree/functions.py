@@ -51,15 +51,19 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     See also:
         `tree.map_with_path`, `tree.reduce`, `tree.leaves`, `gradix.vmap`.
     """
-    if not callable(f):
-        raise TypeError(
-            f"tree.map takes a function first, and then trees: tree.map(f, tree), got a {type(f).__name__}."
-        )
+    _check_function("map", f)
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten(map(f, leaves))
     others = [_up_to(treedef, tree, r, is_leaf, "tree", f"rest[{i}]") for i, r in enumerate(rest)]
     return treedef.unflatten(map(f, leaves, *others))
+
+
+def _check_function(name: str, f) -> None:
+    if not callable(f):
+        raise TypeError(
+            f"tree.{name} takes a function first, and then trees: tree.{name}(f, tree), got a {type(f).__name__}."
+        )
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
@@ -90,6 +94,7 @@ def tree_reduce(
         >>> tree_reduce(lambda a, b: a + b, {"a": 1, "b": [2, 3]})
         6
     """
+    _check_function("reduce", function)
     leaves = tree_leaves(tree, is_leaf)
     if initializer is not _UNSPECIFIED:
         return functools.reduce(function, leaves, initializer)
@@ -116,6 +121,7 @@ def tree_reduce_associative(
         >>> tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
         '((ab)(cd))'
     """
+    _check_function("reduce_associative", operation)
     leaves = tree_leaves(tree, is_leaf)
     if leaves:
         return _balanced(operation, leaves)
@@ -202,6 +208,7 @@ def tree_map_with_path(
         >>> tree_map_with_path(lambda path, x: f"{keystr(path)} = {x}", {"w": 1, "b": (2,)})
         {'b': ("['b'][0] = 2",), 'w': "['w'] = 1"}
     """
+    _check_function("map_with_path", f)
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
     plain = None if is_leaf_takes_path else is_leaf
@@ -216,9 +223,9 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
         >>> all_leaves([1, "two", 3.0]), all_leaves([1, (2,)])
         (True, False)
     """
-    if is_leaf is None:
-        return pytree.all_leaves(registry, iterable)
     elements = list(iterable)
+    if is_leaf is None:
+        return pytree.all_leaves(registry, elements)
     leaves = tree_leaves(elements, is_leaf)
     return len(leaves) == len(elements) and all(a is b for a, b in zip(leaves, elements))
 

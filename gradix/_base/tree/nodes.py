@@ -42,6 +42,15 @@ def register_pytree_node(
         >>> tree_map(lambda x: 2 * x, Interval(1, 3)).hi
         6
     """
+    if not isinstance(nodetype, type):
+        raise TypeError(f"a pytree node is registered by its class, got {nodetype!r}.")
+    for name, function in (("flatten_func", flatten_func), ("unflatten_func", unflatten_func)):
+        if not callable(function):
+            raise TypeError(f"register_pytree_node: {name} must be a function, got {function!r}.")
+    if flatten_with_keys_func is not None and not callable(flatten_with_keys_func):
+        raise TypeError(
+            f"register_pytree_node: flatten_with_keys_func must be a function, got {flatten_with_keys_func!r}."
+        )
     try:
         registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
     except ValueError as e:

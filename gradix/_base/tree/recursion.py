@@ -39,6 +39,10 @@ def failure(error: Exception, flatten: Callable, tree: Any, is_leaf: Callable | 
         is_leaf: as given to it.
         takes_path: whether `is_leaf` is called with (path, node), not with the node.
     """
+    if is_leaf is not None and not callable(is_leaf):
+        _settle(-len(LOAN))  # jaxlib was never entered
+        told = f"is_leaf must be a function from a node to a bool, got {is_leaf!r} of type {type(is_leaf).__name__}."
+        return _caused_by(error, TypeError(told))
     where = _retrace(tree, is_leaf if takes_path or is_leaf is None else lambda path, node: is_leaf(node))
     is_exhausted = isinstance(error.__cause__ or error.__context__, RecursionError)
     if isinstance(error, SystemError) and is_exhausted:

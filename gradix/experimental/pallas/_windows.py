@@ -10,6 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.mapping.vmap import vmap
 from gradix._api.tracing import called
+from gradix._base.class_names import class_of
 from gradix._base.tree import tree_flatten, tree_structure
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
@@ -180,7 +181,7 @@ def _dim(origin: str, axis: int, block, n: int) -> Dim:
             "implemented here. Read the rows in the kernel: ref[indices]."
         )
     raise ValueError(
-        f"Unsupported block dim type: {type(block)} in the block shape for {origin}. Use ints, None, pl.Element or "
+        f"Unsupported block dim type: {class_of(block)} in the block shape for {origin}. Use ints, None, pl.Element or "
         "pl.Blocked."
     )
 
