@@ -115,7 +115,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
                 _elsewhere.of_the_choice(source.current())
                 + "jnp.where(condition, x, y) to select, lax.cond to run one of two functions, "
                 "lax.while_loop to loop;\n"
-                "& | ~ for and, or, not; or make the argument static (static_argnums of jit)."
+                "& | ~ for and, or, not; or make the argument static (static_argnums of jit or checkpoint)."
             ),
         )
 
@@ -162,7 +162,7 @@ class TracerIntegerConversionError(JAXTypeError):
             + _instead(
                 _elsewhere.of_the_call(source.current())
                 + "jnp.asarray(sequence)[i] to index; lax.fori_loop for a loop over range(n);\n"
-                "or make the argument static (static_argnums of jit)."
+                "or make the argument static (static_argnums of jit or checkpoint)."
             )
         )
 

@@ -495,6 +495,6 @@ def axis_size_of(name):
         known = ", ".join([repr(axis) for axis in state.axes if not str(axis).startswith("_")]) or "none"
         raise NameError(
             f"unbound axis name: {name}. Named axes bound here: {known}. "
-            f"Bind it with vmap(..., axis_name={name!r}) around the call."
+            f"Bind it with vmap(..., axis_name={name!r}) around the call, or name an axis of the mesh in shard_map."
         )
     return t.size

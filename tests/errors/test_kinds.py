@@ -48,6 +48,36 @@ def on(device):
 BLOCKS = {"grid": (2,), "out_specs": pl.BlockSpec((4,), lambda i: (i,))}
 
 WRONG = {
+    "a policy's name misspelt": (
+        lambda: gradix.checkpoint_policies.dots_savable,
+        AttributeError,
+        "gradix.checkpoint_policies has no .* Did you mean 'dots_saveable'",
+    ),
+    "names of a policy in a list": (
+        lambda: gradix.checkpoint_policies.save_only_these_names(["a", "b"]),
+        TypeError,
+        r"save_only_these_names\('first', 'second'\)",
+    ),
+    "a name kept and moved": (
+        lambda: gradix.checkpoint_policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"],
+            names_which_can_be_offloaded=["a"],
+            offload_src="device",
+            offload_dst="pinned_host",
+        ),
+        ValueError,
+        r"\['a'\] are in names_which_can_be_saved and",
+    ),
+    "a branch of checkpoint": (
+        lambda: gradix.checkpoint(lambda x, n: x if n else -x)(1.0, 2),
+        gradix.errors.TracerBoolConversionError,
+        "static_argnums of jit or checkpoint",
+    ),
+    "an axis that no mesh has": (
+        lambda: gradix.shard_map(lambda x: lax.psum(x, "z"), mesh=MESH, in_specs=P("x"), out_specs=P("x"))(X),
+        NameError,
+        "or name an axis of the mesh",
+    ),
     "names of axes one by one": (lambda: Mesh(gradix.devices(), "x", "y"), TypeError, r"one tuple, \('x', 'y'\)"),
     "number of a device": (lambda: gradix.device_put(X, 0), ValueError, r"Write gradix\.devices\(\)\[0\]"),
     "an axis twice": (

@@ -195,18 +195,24 @@ def dots_with_no_batch_dims_saveable(prim, *_, **params) -> bool:
 
 def save_any_names_but_these(*names: str) -> Callable[..., bool]:
     """Keep all named values except those with these names."""
-    return functools.partial(_named, frozenset(names), False)
+    return functools.partial(_named, _set_of("save_any_names_but_these", names), False)
 
 
 def save_anything_except_these_names(*names: str) -> Callable[..., bool]:
     """Keep all values except those with these names."""
-    hidden = frozenset(names)
+    hidden = _set_of("save_anything_except_these_names", names)
     return lambda prim, *_, **params: not (prim is name_p and params["name"] in hidden)
 
 
 def save_only_these_names(*names: str) -> Callable[..., bool]:
     """Keep only the values with these names."""
-    return functools.partial(_named, frozenset(names), True)
+    return functools.partial(_named, _set_of("save_only_these_names", names), True)
+
+
+def _set_of(maker: str, names: tuple) -> frozenset:
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{maker} takes names one by one, as in {maker}('first', 'second'), got {names}.")
+    return frozenset(names)
 
 
 def _named(names, inside, prim, *_, **params) -> bool:
@@ -226,11 +232,29 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callab
 def save_and_offload_only_these_names(
     *, names_which_can_be_saved, names_which_can_be_offloaded, offload_src: str, offload_dst: str
 ) -> Callable[..., bool]:
-    """Keep the values with names of either list; they stay in the device's memory."""
+    """Keep the values with names of either list; they stay in the device's memory.
+
+    Raises:
+        ValueError: a name is in both lists.
+    """
+    both = sorted(set(names_which_can_be_saved) & set(names_which_can_be_offloaded))
+    if both:
+        raise ValueError(
+            f"save_and_offload_only_these_names: {both} are in names_which_can_be_saved and in "
+            "names_which_can_be_offloaded. Leave each in one of them."
+        )
     return save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
 
 
-checkpoint_policies = SimpleNamespace(
+class _Policies(SimpleNamespace):
+    """The policies by name."""
+
+    def __getattr__(self, name: str):
+        near = "" if name.startswith("_") else _elsewhere.close_to(name, vars(self)) or "."
+        raise AttributeError(f"gradix.checkpoint_policies has no attribute {name!r}{near}")
+
+
+checkpoint_policies = _Policies(
     everything_saveable=everything_saveable,
     nothing_saveable=nothing_saveable,
     dots_saveable=dots_saveable,
