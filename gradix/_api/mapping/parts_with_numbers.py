@@ -24,7 +24,7 @@ from gradix._core.trace import Interpreter, Tracer, bind, new_level, state, type
 from gradix._ops.basis import move_axis, to_axis, transpose
 from gradix._ops.collectives import Collective, Vary
 from gradix._ops.shape import reshape
-from gradix._ops.sharding import Constraint
+from gradix._ops.sharding import Constraint, move_p
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.staging import eval_closed, stage_closed
 
@@ -327,4 +327,7 @@ def _whole(part: PartTracer, spec: PartitionSpec, sizes: dict, mesh: BaseMesh):
     sharding = NamedSharding(mesh, spec)
     if not isinstance(x, Tracer):
         return device_put(x, sharding)
-    return reshard(x, sharding) if mesh.abstract_mesh.explicit_axes else x
+    if not mesh.abstract_mesh.explicit_axes:
+        return x
+    # cotangents come back on one device, since the parts of each device are cut from the whole of them
+    return reshard(bind(move_p, (x,), {"to": NamedSharding(mesh, PartitionSpec()), "back": None}), sharding)

@@ -182,3 +182,17 @@ def test_rows_that_are_sent_twice_get_all_cotangents_without_jit(name):
         return gradix.vjp(gradix.vmap(f, axis_name="i"), x)[1](ct)[0]
 
     np.testing.assert_allclose(back(OF_MEMBERS), gradix.jit(back)(OF_MEMBERS), rtol=1e-6)
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+def test_gradients_of_exchanges_where_types_divide_arrays(tiled):
+    explicit = gradix.make_mesh((4, 2), ("x", "y"), axis_types=(gradix.sharding.AxisType.Explicit,) * 2)
+    f = gradix.shard_map(
+        lambda x: lax.all_to_all(x, "x", 1, 0, tiled=tiled) ** 2, mesh=explicit, in_specs=P("x"), out_specs=P("x")
+    )
+    x = gradix.device_put(np.arange(64, dtype=np.float32).reshape(16, 4), gradix.NamedSharding(explicit, P("x")))
+    slope = gradix.jit(gradix.grad(lambda x: (f(x) * jnp.sin(f(x))).sum()))
+    expected = slope(x)
+    with gradix.debug.values():
+        got = slope(x)
+    np.testing.assert_allclose(got, expected, rtol=1e-4)
