@@ -68,9 +68,12 @@ def filter_frames(error: Exception) -> None:
     The outermost boundary on the stack does the work, so that handlers inside of a transformed
     function see the whole traceback.
     """
-    mode = _mode()
     frame = sys._getframe(1)
-    if mode == "off" or _is_nested(frame):
+    try:
+        mode = _mode()
+        if mode == "off" or _is_nested(frame):
+            return
+    except RecursionError:  # there is no room to look, and a boundary further out has some
         return
     _wrong_calls.explain(error, frame)
     if mode == "tracebackhide":

@@ -178,6 +178,23 @@ def test_the_traceback_of_an_endless_recursion_shows_a_few_turns(filtering):
     assert len(shown.splitlines()) < 80
 
 
+ENDS_IN_AN_OPERATION = """
+import gradix
+def endless(x):
+    return endless(x + 1)
+gradix.jit(endless)(1.0)
+"""
+
+
+def test_a_recursion_that_ends_inside_of_an_operation_shows_no_internal_frame(tmp_path):
+    program = tmp_path / "endless.py"
+    program.write_text(ENDS_IN_AN_OPERATION)
+    run = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
+    places = [line for line in run.stderr.splitlines() if line.strip().startswith("File")]
+    assert places and all("endless.py" in place for place in places), run.stderr
+    assert "RecursionError" in run.stderr and len(run.stderr.splitlines()) < 30
+
+
 TRANSFORMS = ("jit", "vmap", "grad", "value_and_grad", "jacfwd", "jacrev", "pmap")
 
 

@@ -268,7 +268,7 @@ _HEAD = ("ms", "share", "calls", "moved", "Mflop", "line", "")
 def _head(p: Profile) -> str:
     """How long it took, by stages."""
     stages = ", ".join([f"{k} {1e3 * s:.1f} ms" for k, s in p.stages.items() if s >= 5e-5])
-    return f"{1e3 * p.seconds:.1f} ms: {stages}"
+    return f"{1e3 * p.seconds:.1f} ms" + (f": {stages}" if stages else "")
 
 
 def _cells(row: ProfileRow) -> tuple[str, ...]:
