@@ -113,6 +113,20 @@ def test_constants_are_of_the_line_that_reads_them():
     assert not [r for r in m.rows if r.line == call and r.bytes > 1000 and r.kind == "temporary"], str(m)
 
 
+def test_constants_spread_for_a_fusion_are_of_the_line_inside_of_it_that_reads_them():
+    """The compiler spreads them to whole arrays in front of a sum into which other lines were fused."""
+
+    def turn(x, _):
+        apart = jnp.where(x[:, None] == x, 3.0, (x[:, None] - x) ** 2)
+        smooth = jnp.clip((3.0 - apart) / 3.0, 0) ** 2
+        energy = 4 * (1 / apart**6 - 1 / apart**3) * smooth
+        return x * 0.99, energy.sum()
+
+    m = gradix.jit(lambda x: lax.scan(turn, x, None, length=5)).memory(np.ones(256, "f4"))
+    last = turn.__code__.co_firstlineno + 4
+    assert not [r for r in m.rows if r.line == last and r.bytes > 1000], str(m)
+
+
 def test_captured_arrays_donated_and_static_arguments_and_types():
     held = jnp.ones((64, 64))
     m = gradix.jit(lambda x, n: held @ x * n, static_argnums=1, donate_argnums=0).memory(

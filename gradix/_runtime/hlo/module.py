@@ -140,7 +140,7 @@ class Computation(NamedTuple):
 
     @property
     def parameters(self) -> list[Instruction]:
-        return [i for i in self.instructions if i.opcode == "parameter"]
+        return sorted([i for i in self.instructions if i.opcode == "parameter"], key=lambda i: i.parameter)
 
 
 class Module:
@@ -179,7 +179,6 @@ class Module:
         self.by_name = {i.name: i for i in self.instructions.values()}
         self.part_of = {i.id: p.id for p in self.computations.values() for i in p.instructions}
         self._costs: dict[int, float] = {}
-        self._users: dict[int, list[Instruction]] | None = None
 
     def running(self, part: Computation | None = None) -> Iterator[Instruction]:
         """The instructions that run as such, in their order; those of a loop before the loop."""
@@ -280,12 +279,24 @@ class Module:
         return [caller, *read] if caller is not None else read
 
     def _readers(self, i: Instruction) -> list[Instruction]:
-        if self._users is None:
-            self._users = {}
-            for user in self.instructions.values():
-                for number in user.operands:
-                    self._users.setdefault(number, []).append(user)
-        return self._users.get(i.id, [])
+        """What reads a value; in place of a fusion, the instructions inside of it that do."""
+        found = []
+        for user in self._users.get(i.id, []):
+            inner = []
+            if user.opcode == "fusion" and user.called:
+                given = self.computations[user.called[0]].parameters
+                read = [p for p, number in zip(given, user.operands) if number == i.id]
+                inner = [x for p in read for x in self._users.get(p.id, [])]
+            found += inner or [user]
+        return found
+
+    @functools.cached_property
+    def _users(self) -> dict[int, list[Instruction]]:
+        found: dict[int, list[Instruction]] = {}
+        for user in self.instructions.values():
+            for number in user.operands:
+                found.setdefault(number, []).append(user)
+        return found
 
 
 def _computation(data: bytes, frames: list, order: dict[int, list[int]]) -> Computation:
