@@ -14,7 +14,7 @@ from gradix._base.lazy import lazy_module
 from gradix._runtime import disk_cache
 from gradix._version import __version__
 from gradix.compat import answering, check, doctor, fixing
-from gradix.compat.programs import PROGRAM, failed, run
+from gradix.compat.programs import COMMANDS, PROGRAM, failed, run
 
 _checked = lazy_module("gradix._api.jit.checked")
 _explain = lazy_module("gradix._api.jit.explain")
@@ -76,9 +76,6 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-NAMES = ("run", "explain", "profile", "check", "doctor", "cache", "config", "enable", "disable", "launch")  # fmt: skip
-
-
 def act(argv: list[str]) -> int:
     """Do what the command of these arguments says, and return the exit status."""
     if argv[:1] == ["launch"]:  # argparse would take --help for its own
@@ -121,6 +118,8 @@ def _profiled(given: argparse.Namespace) -> int:
             status = run(_program(given))
         except SystemExit as end:  # the program's own end, after which its profile is shown
             status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    if not p.lines and status:  # no program ran
+        return status
     print(_profile.table(p, given.most))
     if given.memory:
         for name, table in p.memory().items():
@@ -212,4 +211,4 @@ def _disable(_: argparse.Namespace) -> int:
 def is_command(argv: list[str]) -> bool:
     """Whether arguments name a command, or ask for help, rather than a program."""
     first = argv[0] if argv else ""
-    return first in ("-h", "--help", "--version") or first in NAMES and not os.path.exists(first)
+    return first in ("-h", "--help", "--version") or first in COMMANDS and not os.path.exists(first)

@@ -9,9 +9,11 @@ import sys
 from importlib.util import find_spec
 from types import ModuleType
 
+from gradix._base import elsewhere as _elsewhere
 from gradix.compat import answering, install_as_jax
 from gradix.compat.install import JAX_VERSION
 
+COMMANDS = ("run", "explain", "profile", "check", "doctor", "cache", "config", "enable", "disable", "launch")
 PROGRAM = "python -m gradix"
 
 
@@ -43,8 +45,9 @@ def run(argv: list[str]) -> int:
             exec(compile(sys.stdin.read(), "<stdin>", "exec"), _main_module())
     else:
         if not os.path.exists(first):
+            near = _elsewhere.close_to(first, COMMANDS)
             what = f"can't open file {first!r}: no such file"
-            return failed(f"{what}; see {PROGRAM} --help for the usage", 2)
+            return failed(f"{what}; see {PROGRAM} --help for the usage{near}", 2)
         sys.argv = argv
         sys.path[0] = os.path.dirname(os.path.abspath(first))
         runpy.run_path(first, run_name="__main__")

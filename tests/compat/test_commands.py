@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import gradix
-from gradix.compat import commands
+from gradix.compat import commands, programs
 
 
 def run(*arguments, **env):
@@ -33,7 +33,7 @@ def script(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", commands.NAMES)
+@pytest.mark.parametrize("name", programs.COMMANDS)
 def test_help_explains_and_does_nothing(name, capsys, monkeypatch):
     for acting in ("_enable", "_disable", "_cache", "_doctor", "_check", "_config", "_profiled", "_explained"):
         monkeypatch.setattr(commands, acting, lambda given: pytest.fail("it acts"))
@@ -52,7 +52,7 @@ def test_version_and_usage(capsys):
     with pytest.raises(SystemExit):
         commands.act(["--help"])
     text = capsys.readouterr().out
-    assert all(f"\n    {name} " in text or f"\n    {name}\n" in text for name in commands.NAMES)
+    assert all(f"\n    {name} " in text or f"\n    {name}\n" in text for name in programs.COMMANDS)
 
 
 def test_a_program_is_profiled(script, tmp_path):
@@ -133,3 +133,10 @@ def test_a_reader_may_stop(command):
     ) as started:
         started.stdout.close()
         assert "Traceback" not in started.stderr.read() and started.wait(120) == 1
+
+
+def test_misspelt_commands_and_absent_programs_are_told_and_nothing_else():
+    misspelt, absent = run("profil", "program.py"), run("profile", "absent.py")
+    assert misspelt.returncode == absent.returncode == 2
+    assert "Did you mean 'profile'?" in misspelt.stderr
+    assert "can't open file 'absent.py'" in absent.stderr and not absent.stdout
