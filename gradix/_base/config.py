@@ -4,7 +4,7 @@ import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import errors, options
@@ -153,7 +153,8 @@ def _check_boolean(name: str, value: Any) -> bool:
 
 def _check_choice(name: str, values: tuple, none: bool, value: Any) -> Any:
     if isinstance(value, Hashable):
-        value = options.VALUE_SPELLINGS.get(name, {}).get(value, value)
+        spellings: Mapping[Any, Any] = options.VALUE_SPELLINGS.get(name, {})
+        value = spellings.get(value, value)
         if value in values or (none and value is None):
             return value
     # A member of an enumeration, or its name in capitals, stands for the value of that name.

@@ -298,9 +298,12 @@ class Primitive:
         return bind_with_trace(trace, self, [as_array(a) for a in args], params)
 
     def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:
+        kind = type(self)
+        # a class of this package is none that its users change
+        method = "" if kind.__module__.startswith("gradix.") else f"; or add a method `{rule}` to class {kind.__name__}"
         return NotImplementedError(
             f"{transform} of primitive '{self.name}' is not possible: it has no `{rule}` rule.\n"
-            f"Instead, {instead}; or add a method `{rule}` to class {type(self).__name__}."
+            f"Instead, {instead}{method}."
         )
 
     def __repr__(self) -> str:

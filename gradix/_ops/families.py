@@ -182,7 +182,11 @@ class Elementwise(Primitive):
 
     def transpose(self, ct, *args, **params):
         if self._transpose is None:
-            raise self.missing("transpose", "reverse-mode differentiation", "wrap the call in custom_vjp")
+            raise NotImplementedError(
+                f"primitive '{self.name}' is not linear in its operands, so it has no transpose. linear_transpose, and "
+                "the linear parts of custom rules, take linear functions only: gradix.vjp(f, x) transposes the "
+                "derivative of f at x."
+            )
         cts = self._transpose(ct, *args, **params)
         return [
             None if c is None else unbroadcast(c, a.aval) if c.aval.shape != a.aval.shape else c

@@ -27,6 +27,11 @@ class IndexUpdateHelper:
     def __repr__(self) -> str:
         return f"IndexUpdateHelper({self.array!r})"
 
+    def __getattr__(self, name: str):
+        if not name.startswith("_") and hasattr(IndexUpdateRef, name):
+            raise AttributeError(f"x.at needs an index first. Write x.at[index].{name}(...), or x.at[...] for all.")
+        raise AttributeError(f"x.at has no attribute {name!r}. Write x.at[index].set(values).")
+
     def __setitem__(self, index, value):
         raise TypeError("x.at[index] = values changes no array. Write x = x.at[index].set(values), or .add for +=.")
 

@@ -48,6 +48,18 @@ def on(device):
 BLOCKS = {"grid": (2,), "out_specs": pl.BlockSpec((4,), lambda i: (i,))}
 
 WRONG = {
+    "a transpose of what is not linear": (
+        lambda: gradix.linear_transpose(jnp.sin, 1.0)(1.0),
+        NotImplementedError,
+        r"'sin' is not linear .* gradix\.vjp\(f, x\)",
+    ),
+    "no derivative of a primitive": (
+        lambda: gradix.jvp(lambda x: gradix.pure_callback(np.sin, x, x), (X,), (X,)),
+        ValueError,
+        "Wrap the call in custom_jvp or custom_vjp",
+    ),
+    "an update without an index": (lambda: X.at.set(1), AttributeError, r"Write x\.at\[index\]\.set\("),
+    "an attribute that no update has": (lambda: X.at.put, AttributeError, r"x\.at has no attribute 'put'"),
     "a policy's name misspelt": (
         lambda: gradix.checkpoint_policies.dots_savable,
         AttributeError,
