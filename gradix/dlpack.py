@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix._api.placing import as_sharding, placed
-from gradix._base.class_names import class_of
-from gradix._base.errors import UnexpectedTracerError
+from gradix._base.errors import UnexpectedTracerError, class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array, host_array

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gradix._api.structs import ShapeDtypeStruct, typed
-from gradix._base.class_names import class_of
 from gradix._base.config import state as _options
+from gradix._base.errors import class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path, tree_map, tree_structure, treedef_tuple
 from gradix._control.program_interning import interned, key_of

@@ -10,7 +10,7 @@ import numpy as np
 from gradix._api.boundary import arrays, opened, with_arrays
 from gradix._api.tracing import check_branches, flat_body
 from gradix._base import config as _config
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import filter_frames
 from gradix._control.cond import INDEX, bind_cond, cond_p

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 from gradix._api.arguments import Names, as_numbers, check_callable, name_of, signature
 from gradix._api.boundary import Flat, around, holders, opened, results, stand_ins, values
 from gradix._api.structs import ShapeDtypeStruct, aval_of, struct_of
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.name_stack import current_names, set_names
 from gradix._base.tracebacks import boundary

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, empty_abstract_mesh, empty_mesh
 from gradix._core.sharding import SingleDeviceSharding
 from gradix._core.trace import state

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core import dtypes, seams

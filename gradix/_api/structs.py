@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
 from gradix._core.aval import ShapedArray, dtype_name, located, make_aval, marks_of, within

@@ -17,6 +17,23 @@ __all__ = [
 # fmt: on
 
 
+def class_of(x) -> str:
+    """The class of a value as Python shows it, where it is one of this package by its public name.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> class_of(3), class_of(jnp.ones(2)), class_of(gradix.P("x"))
+        ("<class 'int'>", "<class 'gradix.Array'>", "<class 'PartitionSpec'>")
+    """
+    kind = type(x)
+    module = kind.__module__
+    if not module.startswith("gradix.") or "._" not in module:
+        return repr(kind)
+    # tracers and arrays are both an Array to users
+    public = next((c for c in kind.__mro__ if c.__module__ == "gradix"), None)
+    return repr(public) if public is not None else f"<class '{kind.__qualname__}'>"
+
+
 def _type_of(tracer) -> str:
     """The tracer's type as `int32[4]`."""
     aval = getattr(tracer, "aval", None)

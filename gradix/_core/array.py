@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix._base import source
 from gradix._base.config import guards_transfers
+from gradix._base.errors import class_of
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes, library_values as _library_values, seams
 from gradix._core.aval import make_aval
@@ -243,7 +244,7 @@ def as_array(x) -> Array:
     advice = "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays."
     if hasattr(x, "__dict__") and t.__module__.partition(".")[0] not in ("builtins", "types", "functools", "gradix"):
         advice = _elsewhere.of_object(t)
-    raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. {advice}")
+    raise TypeError(f"Value '{_short_repr(x)}' of type {class_of(x)} is not a valid array type. {advice}")
 
 
 def check_number(x, converters: tuple[str, ...] | None = None) -> None:

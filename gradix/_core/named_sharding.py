@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding, check_memory_kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._base.lazy import lazy_module
 
 _display = lazy_module("gradix._core.display")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._core import seams
 from gradix._core.array import as_array
 from gradix._core.aval import located

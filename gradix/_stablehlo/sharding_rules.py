@@ -6,7 +6,7 @@ import re
 from math import prod
 from typing import NamedTuple
 
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 
 # stands for any number of leading axes
 BATCHING = "…"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradix import numpy as jnp
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 
 if TYPE_CHECKING:
     from gradix._core.operators import Array

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix import lax
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.conversion import array, asarray

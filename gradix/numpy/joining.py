@@ -11,8 +11,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
-from gradix._base.class_names import class_of
-from gradix._base.errors import ConcretizationTypeError
+from gradix._base.errors import ConcretizationTypeError, class_of
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dimensions.expression import as_dim, is_count, is_symbolic_dim

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
-from gradix._base.class_names import class_of
 from gradix._base.config import state
-from gradix._base.errors import InconclusiveDimensionOperation
+from gradix._base.errors import InconclusiveDimensionOperation, class_of
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, as_number, check_number, shared
 from gradix._core.aval import make_aval

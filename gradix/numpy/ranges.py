@@ -9,8 +9,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
-from gradix._base.class_names import class_of
-from gradix._base.errors import ConcretizationTypeError
+from gradix._base.errors import ConcretizationTypeError, class_of
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
 from gradix._core.dimensions.expression import is_symbolic_shape, larger

@@ -15,7 +15,7 @@ from gradix import lax
 from gradix._api.jit.jit import jit
 from gradix._base import config
 from gradix._base.bounded import BoundedCache
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, as_number, shared
 from gradix._core.aval import make_aval

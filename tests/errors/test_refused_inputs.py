@@ -265,10 +265,14 @@ def test_texts_name_our_classes_as_users_know_them():
     for call in (
         lambda: gradix.set_mesh(jnp.ones(2)),
         lambda: gradix.make_jaxpr(jnp.ones(2)),
+        lambda: jnp.sin(gradix.ShapeDtypeStruct((2,), "float32")),
         lambda: gradix.random.split(gradix.sharding.PartitionSpec("x")),
         lambda: gradix.jit(lambda x: gradix.set_mesh(x))(1.0),
     ):
         with pytest.raises((TypeError, ValueError)) as raised:
             call()
-        assert re.search(r"<class '(gradix\.Array|(gradix\.sharding\.)?PartitionSpec)'>", str(raised.value))
+        assert re.search(
+            r"<class '(gradix\.Array|(gradix\.sharding\.)?PartitionSpec|(gradix\.)?ShapeDtypeStruct)'>",
+            str(raised.value),
+        )
         assert "gradix._" not in str(raised.value)

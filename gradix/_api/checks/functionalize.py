@@ -17,7 +17,7 @@ from gradix._api.checks.programs import Checker
 from gradix._api.checks.words import pack, unpack
 from gradix._base import source
 from gradix._base.bounded import BoundedCache
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten
 from gradix._control.check import Site, check_p, first_failed

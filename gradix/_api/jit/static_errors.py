@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 
 
 def not_hashable(name: str, place, value, why) -> ValueError:

@@ -14,8 +14,7 @@ from gradix._api.boundary import Flat, arrays, positional
 from gradix._api.constraints import reshard
 from gradix._api.refs import Lent
 from gradix._base import config as _config
-from gradix._base.class_names import class_of
-from gradix._base.errors import NonConcreteBooleanIndexError
+from gradix._base.errors import NonConcreteBooleanIndexError, class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path

@@ -10,7 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.mapping.vmap import vmap
 from gradix._api.tracing import called
-from gradix._base.class_names import class_of
+from gradix._base.errors import class_of
 from gradix._base.tree import tree_flatten, tree_structure
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
