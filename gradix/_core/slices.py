@@ -30,6 +30,12 @@ class Slice:
     stride: int = 1
 
     def __post_init__(self):
+        for name in ("start", "size"):
+            value = getattr(self, name)
+            if isinstance(value, float) or np.dtype(getattr(value, "dtype", np.int32)).kind not in "iu":
+                raise TypeError(
+                    f"{name} of a slice must be an integer, got {value!r}. Use // in place of /, or .astype(int)."
+                )
         for name in ("size", "stride"):
             value = getattr(self, name)
             if isinstance(value, (int, np.integer)) and value < (name == "stride"):

@@ -61,7 +61,7 @@ def load(
     ref, index = _target(x_ref_or_view, idx)
     value = _inside_read(ref, index)
     fill = jnp.asarray(0 if other is None else other).astype(value.dtype)
-    return jnp.where(jnp.broadcast_to(mask, value.shape), value, fill)
+    return jnp.where(_mask(mask, value, ref), value, fill)
 
 
 def store(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None, eviction_policy: str | None = None) -> None:
@@ -115,10 +115,33 @@ def swap(
     if mask is None:
         return _swap(ref, index, val, _function_name, _wants_old)
     old = _inside_read(ref, index)
-    keep = jnp.broadcast_to(mask, old.shape)
-    val = jnp.asarray(val)
-    _swap_masked(ref, index, jnp.broadcast_to(val, old.shape), keep)
+    keep = _mask(mask, old, ref)
+    val = _spread("the value", jnp.asarray(val), old, ref)
+    _swap_masked(ref, index, val, keep)
     return jnp.where(keep, old, val.astype(old.dtype)) if _wants_old else None
+
+
+def _mask(mask, elements, ref):
+    """A mask for the elements that are read or written.
+
+    Raises:
+        TypeError: it holds something other than booleans.
+        ValueError: it does not broadcast to the elements.
+    """
+    mask = jnp.asarray(mask)
+    if mask.dtype != bool:
+        raise TypeError(f"a mask must hold booleans, got {mask.aval.str_short()} for {ref._name()}. Write mask != 0.")
+    return _spread("the mask", mask, elements, ref)
+
+
+def _spread(what: str, x, elements, ref):
+    shape = elements.shape
+    if x.ndim > len(shape) or any(m not in (1, n) for m, n in zip(x.shape[::-1], shape[::-1])):
+        raise ValueError(
+            f"{what} of shape {x.shape} does not broadcast to the elements at the index, which have shape {shape}, of "
+            f"{ref._name()}."
+        )
+    return jnp.broadcast_to(x, shape)
 
 
 # -- masks beyond the end --------------------------------------------------------------------------

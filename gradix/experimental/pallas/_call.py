@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from gradix import numpy as jnp
 from gradix._api.arguments import Names, name_of, place_of
 from gradix._api.boundary import arrays
@@ -114,16 +116,27 @@ def pallas_call(
     else:
         _check_unused(grid, in_specs, out_specs, scratch_shapes)
         spec = grid_spec
+    if not isinstance(spec, GridSpec):
+        raise TypeError(
+            f"grid_spec must be a pl.GridSpec or a pltpu.PrefetchScalarGridSpec, got {spec!r} of type "
+            f"{type(spec).__name__}."
+        )
+    if not (name is None or isinstance(name, str)):
+        raise TypeError(f"the name of a pallas_call must be a string, got {name!r} of type {type(name).__name__}.")
     if not (spec.in_specs is no_block_spec or isinstance(spec.in_specs, (tuple, list))):
         raise ValueError(
             f"`in_specs` must be a tuple or a list, with an entry for each argument, got {spec.in_specs!r}. Write "
             "in_specs=[spec]."
         )
     simulated = interpret if hasattr(interpret, "uninitialized_memory") else None
-    call = _Call(kernel, out_shape, spec, dict(input_output_aliases), name, simulated)
+    call = _Call(kernel, out_shape, spec, _aliases(input_output_aliases), name, simulated)
 
     @boundary
-    def wrapped(*args):
+    def wrapped(*args, **named):
+        if named:
+            raise TypeError(
+                f"the pallas_call of {call.where} takes its arguments by position, got {', '.join(named)} by name."
+            )
         return call(args, debug)
 
     if simulated is not None:
@@ -146,6 +159,21 @@ def _check_unused(grid, in_specs, out_specs, scratch_shapes) -> None:
                 f"If `grid_spec` is specified, then `{what}` must be `{default!r}`. It is {value}. Give it to the "
                 "grid spec."
             )
+
+
+def _aliases(given: Any) -> dict[int, int]:
+    """`input_output_aliases` as a dict, which may be given as pairs."""
+    try:
+        found = dict(given)
+    except (TypeError, ValueError):
+        found = {None: None}
+    for number in (*found, *found.values()):
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+            raise TypeError(
+                "input_output_aliases must go from the numbers of arguments to those of results, such as {0: 0}, got "
+                f"{given!r}."
+            )
+    return found
 
 
 class _Call:
@@ -326,6 +354,8 @@ def _type_of(x, where: str) -> ShapedArray:
             f"out_shape of the pallas_call of {where} must hold types such as jax.ShapeDtypeStruct((8,), jnp.float32), "
             f"got {x!r}."
         )
+    if any(isinstance(n, int) and n < 0 for n in x.shape):
+        raise ValueError(f"out_shape of the pallas_call of {where} has a negative size: {tuple(x.shape)}.")
     return ShapedArray(tuple(x.shape), requested_dtype(x.dtype))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gradix import numpy as jnp
 from gradix._base.tree import tree_flatten
 from gradix._core.refs import Ref
+from gradix.experimental.pallas._memory import check_semaphore
 from gradix.experimental.pallas._remote import deliver
 
 
@@ -41,6 +42,8 @@ class AsyncCopyDescriptor:
                 f"a copy needs references of one type, got {src_ref.aval.inner_aval.str_short()} and "
                 f"{dst_ref.aval.inner_aval.str_short()}. Take parts of them with ref.at[index]."
             )
+        if sem is not None:
+            check_semaphore("a copy", sem)
         self.src_ref, self.dst_ref, self.sem = src_ref, dst_ref, sem
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
@@ -129,6 +132,8 @@ class _RemoteCopyDescriptor(AsyncCopyDescriptor):
 
     def __init__(self, src_ref, dst_ref, send_sem, recv_sem, device_id, device_id_type):
         super().__init__(src_ref, dst_ref, send_sem)
+        if recv_sem is not None:
+            check_semaphore("a remote copy", recv_sem)
         self.recv_sem, self.device_id, self.device_id_type = recv_sem, device_id, device_id_type
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:

@@ -10,7 +10,7 @@ from gradix import numpy as jnp
 from gradix._base.tree import tree_flatten
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
-from gradix._core.refs import AbstractRef
+from gradix._core.refs import AbstractRef, Ref
 from gradix.experimental.pallas._contents import undefined
 from gradix.experimental.pallas._refs import KernelRef
 from gradix.experimental.pallas._simulation import check_scoped
@@ -25,6 +25,21 @@ class Counter:
 
 
 SEMAPHORE = Counter()
+
+
+def check_semaphore(what: str, sem: Any) -> None:
+    """Raise if something is no reference to a semaphore.
+
+    Raises:
+        TypeError: it is a value, or a reference to other memory.
+    """
+    if not isinstance(sem, Ref):
+        raise TypeError(f"{what} takes a reference to a semaphore, got {sem!r} of type {type(sem).__name__}.")
+    if sem.aval.memory_space is not SEMAPHORE:
+        raise TypeError(
+            f"{what} takes a reference to a semaphore, got {sem._name()}. Ask for one by "
+            "scratch_shapes=[pltpu.SemaphoreType.DMA], or REGULAR for signals."
+        )
 
 
 def as_memory(x: Any) -> MemoryRef:

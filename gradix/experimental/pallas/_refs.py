@@ -236,6 +236,12 @@ def put(ref, x, parts, value, how: str):
     """The array with the elements at the parts of an index changed."""
     starts, sizes, rest = _windows(ref, parts)
     if how == "set" and _is_all(rest):
+        fits = value.ndim <= len(sizes) and all(m in (1, n) for m, n in zip(value.shape[::-1], sizes[::-1]))
+        if not fits:
+            raise ValueError(
+                f"Invalid shape for `ref[index] = value`. The index selects the shape {tuple(sizes)}. Value shape: "
+                f"{value.shape}, for {ref._name()}. Write a value that broadcasts to it."
+            )
         window = jnp.broadcast_to(value, sizes)
     else:
         window = getattr(dynamic_window(x, starts, sizes).at[rest], how)(value)

@@ -19,6 +19,8 @@ from gradix.experimental.pallas._windows import as_index
 # Loops of so few programs and equations are written out, and those of so many that add up products.
 _UNROLLED_PROGRAMS, _UNROLLED_EQUATIONS = 4, 200
 _UNROLLED_PRODUCTS = 32
+# Of loops of more programs, the indices are computed and not looked up.
+_TABLED_PROGRAMS = 1 << 22
 
 
 def run(kernel: Kernel, arrays, first_outputs: dict[int, Any], watch: Any = None) -> list:
@@ -140,7 +142,8 @@ class _Run:
         n = len(self.written)
         if not axes:
             return self._step(kernel, values, carry, ids)[:n]
-        if not all(isinstance(kernel.grid[a], int) for a in axes):
+        sizes = [kernel.grid[a] for a in axes]
+        if not all(isinstance(n, int) for n in sizes) or math.prod(sizes) > _TABLED_PROGRAMS:
             return self._counted(values, carry, ids)[:n]
         table = steps(kernel.grid, axes)
         most = _UNROLLED_PRODUCTS if self._sums_products() else _UNROLLED_PROGRAMS

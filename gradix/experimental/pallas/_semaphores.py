@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix import numpy as jnp
 from gradix._core.trace import outside
-from gradix.experimental.pallas._memory import SEMAPHORE
+from gradix.experimental.pallas._memory import SEMAPHORE, check_semaphore
 from gradix.experimental.pallas._programs import outermost, shared_ref
 from gradix.experimental.pallas._remote import deliver
 
@@ -43,6 +43,7 @@ def semaphore_signal(
         >>> pl.run_state(count)(0)
         Array(3, dtype=int32)
     """
+    check_semaphore("pl.semaphore_signal", sem_or_view)
     inc = jnp.asarray(inc, np.int32)
     if device_id is None:
         sem_or_view.write(sem_or_view.read() + inc)
@@ -71,6 +72,7 @@ def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) 
         >>> pl.run_state(count)(0)
         Array(2, dtype=int32)
     """
+    check_semaphore("pl.semaphore_wait", sem_or_view)
     if decrement:
         sem_or_view.write(sem_or_view.read() - jnp.asarray(value, np.int32))
 
@@ -90,6 +92,7 @@ def semaphore_read(sem_or_view: Any) -> Any:
         >>> pl.run_state(counts)(jnp.zeros(2, "int32"))
         Array([0, 4], dtype=int32)
     """
+    check_semaphore("pl.semaphore_read", sem_or_view)
     return sem_or_view.read()
 
 

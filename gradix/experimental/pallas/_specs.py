@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradix._api.arguments import name_of, place_of
 from gradix._core.aval import ShapedArray
 from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.dtypes import requested_dtype
@@ -258,6 +260,26 @@ class BlockSpec:
     _: dataclasses.KW_ONLY
     memory_space: Any = None
 
+    def __post_init__(self) -> None:
+        shape, index_map = self.block_shape, self.index_map
+        if callable(shape):
+            raise TypeError(
+                f"BlockSpec takes the shape of a block before its index map, got {name_of(shape)} at {place_of(shape)} "
+                "first. Write BlockSpec(block_shape, index_map)."
+            )
+        if shape is not None and (isinstance(shape, str) or not isinstance(shape, (Sequence, np.ndarray))):
+            instead = f" Write ({shape},) for one dimension." if isinstance(shape, int) else ""
+            raise TypeError(
+                f"the block_shape of a BlockSpec must have an entry for each dimension of the array, got {shape!r} of "
+                f"type {type(shape).__name__}.{instead}"
+            )
+        if index_map is not None and not callable(index_map):
+            raise TypeError(
+                "the index_map of a BlockSpec must be a function from the indices of a program to those of its block, "
+                f"got {index_map!r} of type {type(index_map).__name__}. Write lambda *ids: {index_map!r} for one "
+                "block."
+            )
+
     def __repr__(self) -> str:
         return (
             f"BlockSpec(block_shape={self.block_shape}, index_map={self.index_map}, "
@@ -301,6 +323,9 @@ class GridSpec:
         )
 
 
+_MOST_PROGRAMS = (1 << 31) - 1
+
+
 def _grid(grid) -> tuple[tuple, tuple | None]:
     """The sizes of a grid, and the names of its axes if they are given as pairs (name, size)."""
     if isinstance(grid, (int, np.integer)) or is_unknown(grid) or is_symbolic_dim(grid):
@@ -323,4 +348,15 @@ def _grid(grid) -> tuple[tuple, tuple | None]:
                 f"grid must hold integers, got {size!r} of type {type(size).__name__} at axis {axis}. "
                 "Use pl.cdiv(n, block) for the number of blocks."
             )
+        if isinstance(size, (int, np.integer)) and size < 0:
+            raise ValueError(
+                f"grid must hold numbers of programs, got {size} at axis {axis}. Write 0 for a kernel that does "
+                "not run."
+            )
+    known = [int(s) for s in grid if isinstance(s, (int, np.integer))]
+    if math.prod(known) > _MOST_PROGRAMS:
+        raise ValueError(
+            f"grid {grid!r} has {math.prod(known)} programs, and at most 2**31 - 1 can be counted. Let a program "
+            "compute a larger block."
+        )
     return tuple([int(s) if isinstance(s, (int, np.integer)) else s for s in grid]), names

@@ -200,6 +200,13 @@ class PrefetchScalarGridSpec(GridSpec):
         scratch_shapes: Any = (),
     ):
         super().__init__(grid, in_specs, out_specs, scratch_shapes)
+        if not isinstance(num_scalar_prefetch, int) or isinstance(num_scalar_prefetch, bool):
+            raise TypeError(
+                f"num_scalar_prefetch must be the number of arguments to prefetch, got {num_scalar_prefetch!r}. Pass "
+                "the scalars as the first arguments of the call."
+            )
+        if num_scalar_prefetch < 0:
+            raise ValueError(f"num_scalar_prefetch must not be negative, got {num_scalar_prefetch}.")
         self.num_scalar_prefetch = num_scalar_prefetch
 
 
@@ -239,6 +246,16 @@ class InterpretParams:
     grid_point_recorder: Callable[..., Any] | None = None
     allow_hbm_allocation_in_run_scoped: bool = False
     buffer_bounds: Literal["logical", "padded"] = "logical"
+
+    def __post_init__(self) -> None:
+        for name, kinds in (
+            ("out_of_bounds_reads", ("raise", "uninitialized")),
+            ("uninitialized_memory", ("nan", "zero")),
+            ("dma_execution_mode", ("eager", "on_wait")),
+            ("buffer_bounds", ("logical", "padded")),
+        ):
+            if getattr(self, name) not in kinds:
+                raise ValueError(f"InterpretParams: {name} must be one of {kinds}, got {getattr(self, name)!r}.")
 
     @property
     def num_cores_per_device(self) -> int:

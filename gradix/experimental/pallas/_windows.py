@@ -161,14 +161,20 @@ def _dim(origin: str, axis: int, block, n: int) -> Dim:
     if block is None or isinstance(block, Squeezed):
         extent = _at_least(n, 1)
         return Dim(1, 1, extent, 0, extent - n, True)
-    if isinstance(block, (int, np.integer, Blocked)) or is_symbolic_dim(block):
-        size = as_dim(block.block_size if isinstance(block, Blocked) else block)
+    if is_unknown(block):
+        raise TypeError(
+            f"Block shape for {origin} must be known, but that of dimension {axis} is traced: {block!r}. Make it "
+            "static (static_argnums or static_argnames of jit), or mask what is beyond it in a larger block."
+        )
+    if (isinstance(block, (int, np.integer, Blocked)) and not isinstance(block, bool)) or is_symbolic_dim(block):
+        size = block.block_size if isinstance(block, Blocked) else block
         _check_size(origin, axis, size)
+        size = as_dim(size)
         extent = _at_least(-(-n // size), 1) * size
         return Dim(size, size, extent, 0, extent - n)
     if isinstance(block, Element):
         _check_size(origin, axis, block.block_size)
-        before, after = block.padding
+        before, after = _padding(origin, axis, block)
         extent = _at_least(before + n + after, block.block_size)
         return Dim(block.block_size, 1, extent, before, extent - before - n)
     if isinstance(block, BoundedSlice):
@@ -191,8 +197,26 @@ def _at_least(n, least: int):
     return n if least == 1 and is_symbolic_dim(n) else larger(n, least)
 
 
+def _padding(origin: str, axis: int, block: Element) -> tuple:
+    given = block.padding
+    if not isinstance(given, (tuple, list)) or len(given) != 2 or any(not _is_int(p) or p < 0 for p in given):
+        raise ValueError(
+            f"Block shape for {origin}: the padding of pl.Element at dimension {axis} must be two numbers of elements, "
+            f"(before, after), got {given!r}."
+        )
+    return tuple(given)
+
+
+def _is_int(x) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+
+
 def _check_size(origin: str, axis: int, size) -> None:
-    if not is_symbolic_dim(size) and size < 1:
+    if is_symbolic_dim(size):
+        return
+    if not _is_int(size):
+        raise TypeError(f"Block shape for {origin} must hold integers, got {size!r} at dimension {axis}.")
+    if size < 1:
         raise ValueError(f"Block shape for {origin} must hold positive sizes, got {size} at dimension {axis}.")
 
 
@@ -228,11 +252,18 @@ def _index_program(window: Window, index_map, block_shape, rank: int, prefetched
 def _as_scalar(value, place: int, where: str):
     if isinstance(value, Slice):
         value = value.start
-    x = as_array(value)
-    if x.aval.shape or x.dtype.kind not in "iu":
+    must = f"{where} must return integer scalars. Output[{place}]"
+    try:
+        x = as_array(value)
+    except TypeError:
+        raise TypeError(
+            f"{must} is {value!r} of type {type(value).__name__}. Return an integer for each dimension, such as (i, 0)."
+        ) from None
+    if x.aval.shape:
+        raise ValueError(f"{must} has type {x.aval.str_short()}. Take one of its elements, s[{'0, ' * x.ndim}i].")
+    if x.dtype.kind not in "iu":
         raise ValueError(
-            f"{where} must return integer scalars. Output[{place}] has type {x.aval.str_short()}. "
-            "Convert it: i.astype(jnp.int32), or use // in place of /."
+            f"{must} has type {x.aval.str_short()}. Convert it: i.astype(jnp.int32), or use // in place of /."
         )
     return x.astype(INDEX)
 

@@ -1,4 +1,4 @@
-"""Kernels: blocks, grids, scratch, aliases, derivatives, maps, and the errors of wrong calls."""
+"""Kernels: blocks, grids, scratch, aliases, derivatives, maps, and checks that name the program."""
 
 import subprocess
 import sys
@@ -545,75 +545,6 @@ def test_hardware_is_refused_with_the_way_out():
         pltpu.matmul_pop(1)
     with pytest.raises(NotImplementedError, match="pltpu.CompilerParams"):
         pl.CompilerParams()
-
-
-@pytest.mark.parametrize(
-    "kind, words, kw",
-    [
-        (ValueError, r"args\[0\].*same number of dimensions", {"in_specs": [pl.BlockSpec((2, 2), lambda i: i)]}),
-        (
-            ValueError,
-            r"<lambda> at .*test_pallas.py.*args\[0\] must return 1 values.*Currently returning 2",
-            {"in_specs": [pl.BlockSpec((2,), lambda i: (i, 0))]},
-        ),
-        (
-            ValueError,
-            r"must return integer scalars. Output\[0\]",
-            {"in_specs": [pl.BlockSpec((2,), lambda i: i * 1.0)]},
-        ),
-        (ValueError, "`in_specs` and `inputs` do not match", {"in_specs": [pl.BlockSpec((2,), lambda i: i)] * 2}),
-        (ValueError, "must be a tuple or a list", {"in_specs": pl.BlockSpec((2,), lambda i: i)}),
-        (ValueError, "positive sizes, got 0", {"in_specs": [pl.BlockSpec((0,), lambda i: i)]}),
-        (
-            TypeError,
-            "with .the index along axis 0 of the grid., but its arguments are .i, j.",
-            {"in_specs": [pl.BlockSpec((2,), lambda i, j: i)]},
-        ),
-        (TypeError, "must hold BlockSpecs", {"in_specs": [3]}),
-        (TypeError, "grid must hold integers, got 2.5", {"grid": (2.5,)}),
-        (TypeError, "grid must be an int or a tuple", {"grid": 2.5}),
-        (ValueError, "'1:0' with input index 1 outside", {"input_output_aliases": {1: 0}}),
-        (ValueError, "'0:1' with output index 1 outside", {"input_output_aliases": {0: 1}}),
-        (ValueError, "`grid` must be `\\(\\)`. It is 2", {"grid_spec": pl.GridSpec(grid=2)}),
-        (TypeError, "scratch shape must be a place of memory", {"scratch_shapes": ["no"]}),
-    ],
-)
-def test_wrong_calls_are_told(kind, words, kw):
-    def kernel(x, o, *_):
-        o[...] = x[...]
-
-    with pytest.raises(kind, match=words):
-        pl.pallas_call(kernel, S((4,), jnp.float32), **{"grid": 2, **kw})(X4)
-
-
-@pytest.mark.parametrize(
-    "kind, words, kernel",
-    [
-        (ValueError, "should return None", lambda x, o: x[...]),
-        (
-            ValueError,
-            "Axis 1 is out of bounds for grid \\(\\)",
-            lambda x, o: o.__setitem__(..., x[...] + pl.program_id(1)),
-        ),
-        (
-            ValueError,
-            "Out of bound slice: start=3, size=4, stride=1, dim=4",
-            lambda x, o: o.__setitem__(..., x[pl.ds(3, 4)]),
-        ),
-        (ValueError, "Invalid dtype", lambda x, o: o.__setitem__(..., x[...].astype(int))),
-        (ValueError, "Invalid shape", lambda x, o: o.__setitem__(..., x[:2])),
-        (ValueError, "Cannot store a Ref into another Ref", lambda x, o: o.__setitem__(..., x)),
-        (TypeError, "positional argument", lambda x: None),
-    ],
-)
-def test_wrong_kernels_are_told(kind, words, kernel):
-    with pytest.raises(kind, match=words):
-        pl.pallas_call(kernel, S((4,), jnp.float32))(X4)
-
-
-def test_programs_need_a_kernel():
-    with pytest.raises(ValueError, match="outside of a kernel"):
-        pl.program_id(0)
 
 
 def test_libraries_find_it_as_jax():
