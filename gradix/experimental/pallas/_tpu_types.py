@@ -308,22 +308,6 @@ def is_tpu_device() -> bool:
     return False
 
 
-def get_tpu_info() -> Any:
-    """The sizes of the TPU.
-
-    Raises:
-        ValueError: there is none.
-
-    Example:
-        >>> from gradix.experimental.pallas import tpu as pltpu
-        >>> pltpu.get_tpu_info()
-        Traceback (most recent call last):
-            ...
-        ValueError: get_tpu_info: the default device is no TPU. Choose block sizes without it, such as 128 or 512.
-    """
-    raise ValueError("get_tpu_info: the default device is no TPU. Choose block sizes without it, such as 128 or 512.")
-
-
 class Tiling(enum.Enum):
     """How arrays are tiled in the memory of a TPU; it has no effect here.
 

@@ -47,6 +47,12 @@ from gradix.experimental.pallas._tpu_arithmetic import (
     unpack_elementwise as unpack_elementwise,
     with_memory_space_constraint as with_memory_space_constraint,
 )
+from gradix.experimental.pallas._tpu_chips import (
+    ChipVersion as ChipVersion,
+    TpuInfo as TpuInfo,
+    get_tpu_info as get_tpu_info,
+    get_tpu_info_for_chip as get_tpu_info_for_chip,
+)
 from gradix.experimental.pallas._tpu_random import (
     prng_random_bits as prng_random_bits,
     prng_seed as prng_seed,
@@ -72,7 +78,6 @@ from gradix.experimental.pallas._tpu_types import (
     SideEffectType as SideEffectType,
     Tiling as Tiling,
     force_tpu_interpret_mode as force_tpu_interpret_mode,
-    get_tpu_info as get_tpu_info,
     is_tpu_device as is_tpu_device,
     reset_tpu_interpret_mode_state as reset_tpu_interpret_mode_state,
     set_tpu_interpret_mode as set_tpu_interpret_mode,
@@ -116,8 +121,7 @@ def store(ref: _Any, val: _Any, *, mask: _Any = None) -> None:
 globals().update(
     _refused(
         "pallas.tpu",
-        "BufferType BufferedRef BufferedRefBase ChipVersion TpuInfo dma_semaphore "
-        "get_tpu_info_for_chip matmul_acc_lhs matmul_pop matmul_push_rhs semaphore",
+        "BufferType BufferedRef BufferedRefBase dma_semaphore matmul_acc_lhs matmul_pop matmul_push_rhs semaphore",
         "it names hardware of a TPU. Write the kernel with references, BlockSpecs, jax.random with a key as argument, "
         "and emit_pipeline, which run anywhere.",
     )
