@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gradix import lax, numpy as jnp
 from gradix._core.refs import Ref, View, get as _get, swap as _swap
+from gradix.experimental.pallas._contents import reads_beyond
 from gradix.experimental.pallas._refs import expanded
-from gradix.experimental.pallas._simulation import check_near
+from gradix.experimental.pallas._simulation import check_near, is_simulated
 from gradix.experimental.pallas._specs import Slice
 from gradix.experimental.pallas._windows import as_index
 
@@ -42,7 +45,7 @@ def load(
         x_ref_or_view: a reference, or a part of one, `x_ref.at[index]`.
         idx: an index, which may hold slices with traced starts, `pl.ds(start, size)`.
         mask: booleans that broadcast to the elements; where false, the memory is not read, and so
-            the index may be beyond the end.
+            the index may be before the beginning or beyond the end.
         other: what the result has where the mask is false; 0 by default.
         cache_modifier, eviction_policy, volatile: accepted; they have no effect here.
 
@@ -61,7 +64,10 @@ def load(
     ref, index = _target(x_ref_or_view, idx)
     value = _inside_read(ref, index)
     fill = jnp.asarray(0 if other is None else other).astype(value.dtype)
-    return jnp.where(_mask(mask, value, ref), value, fill)
+    keep = _mask(mask, value, ref)
+    if not reads_beyond():
+        _look_at_farthest(ref, index, keep)
+    return jnp.where(keep, value, fill)
 
 
 def store(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None, eviction_policy: str | None = None) -> None:
@@ -72,7 +78,7 @@ def store(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None, eviction_
         idx: an index, which may hold slices with traced starts, `pl.ds(start, size)`.
         val: the elements, of the dtype of the reference.
         mask: booleans that broadcast to the elements; where false, nothing is written, and so the
-            index may be beyond the end.
+            index may be before the beginning or beyond the end.
         eviction_policy: accepted; it has no effect here.
 
     Raises:
@@ -117,6 +123,7 @@ def swap(
     old = _inside_read(ref, index)
     keep = _mask(mask, old, ref)
     val = _spread("the value", jnp.asarray(val), old, ref)
+    _look_at_farthest(ref, index, keep)
     _swap_masked(ref, index, val, keep)
     return jnp.where(keep, old, val.astype(old.dtype)) if _wants_old else None
 
@@ -144,13 +151,32 @@ def _spread(what: str, x, elements, ref):
     return jnp.broadcast_to(x, shape)
 
 
+def _look_at_farthest(ref, index, keep) -> None:
+    """In a simulation, read an element for the check of indices: the farthest one that a mask keeps.
+
+    The access itself moves its slices inside, where the check finds nothing.
+    """
+    parts = expanded(index, ref.shape) if is_simulated() else None
+    if parts is None or not all(isinstance(p, (slice, Slice)) for p in parts):
+        return
+    places: list = []
+    for axis, (part, n) in enumerate(zip(parts, ref.shape)):
+        part = Slice.from_slice(part, n) if isinstance(part, slice) else part
+        is_kept = keep.any(tuple([a for a in range(keep.ndim) if a != axis]))
+        at = as_index(part.start) + part.stride * jnp.arange(part.size, dtype=np.int32)
+        lowest, highest = jnp.where(is_kept, at, 0).min(initial=0), jnp.where(is_kept, at, 0).max(initial=0)
+        places.append(jnp.where(lowest < 0, lowest, highest))
+    lax.dynamic_slice(ref.read(), places, (1,) * len(places))
+
+
 # -- masks beyond the end --------------------------------------------------------------------------
 
 
 def _moved(ref, index) -> tuple[Any, dict]:
     """The index with its traced slices moved inside the reference, and by how much along each axis.
 
-    The axes are those of the elements.
+    The axes are those of the elements. Slices that are moved have a stride of 1; the number of
+    elements by which one is moved goes with how many it has then, and with the stride that it had.
     """
     parts = expanded(index, ref.shape)
     if parts is None:
@@ -158,14 +184,14 @@ def _moved(ref, index) -> tuple[Any, dict]:
     shifts, axis, out = {}, 0, []
     for part, n in zip(parts, ref.shape):
         length = (part.size - 1) * part.stride + 1 if isinstance(part, Slice) else 0
-        if isinstance(part, Slice) and (part.is_dynamic_start or part.start + length > n):
+        if isinstance(part, Slice) and (part.is_dynamic_start or not 0 <= part.start <= n - length):
             if length > n:
                 raise ValueError(
                     f"a masked access of {length} elements of an axis of {n}: take a smaller slice, or a larger block."
                 )
             start = jnp.clip(as_index(part.start), 0, n - length)
-            shifts[axis] = ((as_index(part.start) - start) // part.stride, part.size)
-            part = Slice(start, part.size, part.stride)
+            shifts[axis] = (as_index(part.start) - start, length, part.stride)
+            part = Slice(start, length)
         out.append(part)
         axis += isinstance(part, (slice, Slice)) or bool(getattr(part, "shape", ()))
     return tuple(out), shifts
@@ -175,34 +201,33 @@ def _inside_read(ref, index):
     """The elements at an index; those beyond the end are any."""
     index, shifts = _moved(ref, index)
     value = _get(ref, index)
-    for axis, (shift, size) in shifts.items():
-        value = _shifted(value, axis, shift, size)
+    for axis, (shift, length, stride) in shifts.items():
+        value = _shifted(value, axis, shift, length)
+        value = lax.slice_in_dim(value, 0, length, stride, axis) if stride > 1 else value
     return value
 
 
-def _shifted(value, axis: int, shift, size: int):
-    """The elements moved to lower indices along an axis; zeros follow."""
-    pads = [(0, size if a == axis else 0, 0) for a in range(value.ndim)]
+def _shifted(value, axis: int, shift, length: int):
+    """The elements moved to lower indices along an axis, or for less than 0 to higher ones; zeros replace them."""
+    pads = [(length, length, 0) if a == axis else (0, 0, 0) for a in range(value.ndim)]
     longer = lax.pad(value, jnp.zeros((), value.dtype), pads)
-    return lax.dynamic_slice_in_dim(longer, jnp.clip(shift, 0, size), size, axis)
+    return lax.dynamic_slice_in_dim(longer, length + jnp.clip(shift, -length, length), length, axis)
 
 
 def _swap_masked(ref, index, value, keep) -> None:
     """Write the elements that are kept, and leave the others and those beyond the end."""
     index, shifts = _moved(ref, index)
-    for axis, (shift, size) in shifts.items():
-        value, keep = [_unshifted(x, axis, shift, size) for x in (value, keep)]
+    for axis, (shift, length, stride) in shifts.items():
+        value, keep = [_shifted(_spaced(x, axis, stride), axis, -shift, length) for x in (value, keep)]
     old = _get(ref, index)
     if value.dtype != old.dtype:
         _swap(ref, index, value, "swap", False)  # it raises the error that tells of dtypes
     _swap(ref, index, jnp.where(keep, value, old), "swap", False)
 
 
-def _unshifted(value, axis: int, shift, size: int):
-    """The elements moved to higher indices along an axis; zeros precede."""
-    pads = [(size if a == axis else 0, 0, 0) for a in range(value.ndim)]
-    longer = lax.pad(value, jnp.zeros((), value.dtype), pads)
-    return lax.dynamic_slice_in_dim(longer, size - jnp.clip(shift, 0, size), size, axis)
+def _spaced(x, axis: int, stride: int):
+    """The elements with zeros between them along an axis."""
+    return lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, (stride - 1) * (a == axis)) for a in range(x.ndim)])
 
 
 # -- combined with what is there -------------------------------------------------------------------

@@ -31,6 +31,11 @@ def simulating(params: Any) -> Iterator[None]:
         _simulation.params = before
 
 
+def is_simulated() -> bool:
+    """Whether the kernel that is traced simulates a TPU."""
+    return _simulation.params is not None
+
+
 def is_far(memory_space: Any) -> bool:
     """Whether a memory space is, or may be, outside of what a TPU computes on."""
     return str(memory_space) in ("hbm", "any")

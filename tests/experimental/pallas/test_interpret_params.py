@@ -188,3 +188,24 @@ def test_a_block_to_which_the_grid_returns_is_refused(index_map, place):
         return
     with pytest.raises(ValueError, match=place + " of outputs, after another block"):
         checked()
+
+
+@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+def test_elements_out_of_bounds_that_a_mask_keeps_raise(wrap):
+    def write(i, x, mask, o):
+        o[...] = jnp.zeros(o.shape)
+        pl.store(o, (pl.ds(i[0], 4), pl.ds(i[1], 4)), x[...].reshape(4, 4), mask=mask[...])
+
+    def read(i, x, mask, o):
+        o[...] = pl.load(x.reshape(4, 4), (pl.ds(i[0], 4), pl.ds(i[1], 4)), mask=mask[...], other=0)
+
+    for kernel, params in ((write, CHECKED), (write, UNCHECKED), (read, CHECKED)):
+        call = pl.pallas_call(kernel, S((4, 4), jnp.float32), interpret=params)
+        for start in ((1, 0), (0, 2), (-1, 3), (9, 0)):
+            rows, columns = np.arange(4)[:, None] + start[0], np.arange(4) + start[1]
+            mask = (rows >= 0) & (rows < 4) & (columns >= 0) & (columns < 4)
+            at = np.array(start, np.int32)
+            assert wrap(lambda x, at=at, mask=mask: call(at, x, mask))(X).shape in ((4, 4), (16,))
+            mask[np.argwhere(~mask)[-1][0], np.argwhere(~mask)[-1][1]] = True
+            with pytest.raises(IndexError, match=f"out-of-bounds.*of the kernel {kernel.__name__}"):
+                wrap(lambda x, at=at, mask=mask: call(at, x, mask))(X)

@@ -378,6 +378,29 @@ def test_masks_reach_beyond_the_end():
         assert_same(p, [1 if i <= v < i + 4 else np.nan for v in range(5)])
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("is_static", [False, True])
+def test_masked_slices_with_strides_may_begin_and_end_outside(stride, is_static):
+    size, n, x = 3, 8, X8 + 1
+
+    def both(start):
+        def kernel(i, mask, x, o, p):
+            at = (pl.ds(start if is_static else i[0], size, stride),)
+            o[...] = pl.load(x, at, mask=mask[...], other=-7)
+            p[...] = jnp.zeros(p.shape)
+            pl.store(p, at, x[:size], mask=mask[...])
+
+        return pl.pallas_call(kernel, [S((size,), jnp.float32), S((n,), jnp.float32)])
+
+    for start in (-9, -2, -1, 0, 2, 4, 5, 7, 12):
+        at = start + stride * np.arange(size)
+        mask, spread = (at >= 0) & (at < n), np.zeros(n)
+        spread[at[mask]] = x[:size][mask]
+        found, spread_found = both(start)(np.array([start], np.int32), mask, x)
+        assert_same(found, np.where(mask, x[np.clip(at, 0, n - 1)], -7))
+        assert_same(spread_found, spread)
+
+
 def test_atomics_return_what_was_there():
     def kernel(x, o, old):
         o[...] = jnp.zeros(o.shape)
