@@ -10,12 +10,19 @@ from gradix._core.jaxpr import Jaxpr, JaxprEqn, Literal
 class Users:
     """The equations of a program by the variables they read, computed on first use."""
 
-    __slots__ = ("_jaxpr", "_found", "_results")
+    __slots__ = ("_jaxpr", "_found", "_results", "_makers")
 
     def __init__(self, jaxpr: Jaxpr):
         self._jaxpr = jaxpr
         self._found: dict[Any, dict[int, JaxprEqn]] | None = None
         self._results: set = set()
+        self._makers: dict[Any, JaxprEqn] | None = None
+
+    def maker(self, v) -> JaxprEqn | None:
+        """The equation that a variable is a result of, if there is one."""
+        if self._makers is None:
+            self._makers = {out: eqn for eqn in self._jaxpr.eqns for out in eqn.outvars}
+        return None if type(v) is Literal else self._makers.get(v)
 
     def of(self, v) -> dict[int, JaxprEqn]:
         """The equations that read a variable, by their index in the program."""

@@ -59,6 +59,16 @@ def equal(found, wanted) -> bool:
     )
 
 
+def replaced(b, write):
+    c = b.reshape(6)
+    return write(c, c[:3] * 0.5 + b[0, 0])
+
+
+grid = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+added = np.sin(grid).ravel()
+added[:3] = added[:3] * 0.5 + added[0]
+
+
 # Per rewrite: what is computed, of what, and what it is.
 DEFECTS = {
     "extrema_keep_nan": [(lambda x: x.max(), ramp(5000, 1), NAN), (lambda x: x.min(), ramp(5000, 4999), NAN)],
@@ -69,6 +79,10 @@ DEFECTS = {
     "extrema_in_reductions_keep_nan": [
         (lambda x: lax.reduce(x, np.float32(-INF), lambda a, b: lax.max(a, b) * 1, (0,)), ramp(5000, 7), NAN)
     ],
+    "blocks_replaced_apart": [
+        (lambda x: replaced(jnp.sin(x), lambda c, new: lax.dynamic_update_slice(c, new, (0,))), grid, added)
+    ],
+    "scattered_blocks_apart": [(lambda x: replaced(jnp.sin(x), lambda c, new: c.at[:3].set(new)), grid, added)],
     "signs_on_branch_cuts": [
         (getattr(jnp, name), branches(), getattr(np, name)(branches()))
         for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")

@@ -46,6 +46,10 @@ _MODULES = {
         "pow",
     ),
     "narrow_integers": ("population_count", "concatenate", "sort", "gather"),
+    "updates": (
+        "dynamic_update_slice",
+        *("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"),
+    ),
     "sparse": ("sparse_product", "sampled_product"),
 }
 TABLE = Table(

@@ -296,6 +296,25 @@ def test_aliases_are_apart_from_their_arguments():
     assert_same(gradix.grad(lambda x: call(x).sum())(X4[:3]), [2, 1, 1])
 
 
+def test_programs_side_by_side_read_an_aliased_argument_as_it_was():
+    def kernel(x, o):
+        o[...] = o[...] * 0.5 + x[...]
+
+    call = pl.pallas_call(
+        kernel,
+        S((2, 3), jnp.float32),
+        grid=(2, 2),
+        in_specs=[pl.BlockSpec((1, None), lambda j, k: (k, 0))],
+        out_specs=pl.BlockSpec((1, None), lambda j, k: (j, k // 2)),
+        input_output_aliases={0: 0},
+    )
+    x = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    want = x.copy()
+    want[:, 0] = (x[:, 0] * 0.5 + x[0, 0]) * 0.5 + x[1, 0]
+    assert_same(gradix.jit(call)(x), want)
+    assert_same(gradix.jit(lambda x: call(jnp.sin(x)))(np.arcsin(x / 10)), want / 10, rtol=1e-5)
+
+
 def test_arguments_and_results_are_trees():
     def kernel(refs, y, out):
         out["a"][...], out["b"][...] = refs["x"][...] + y[...], refs["x"][...] * 2
