@@ -164,7 +164,7 @@ def _check_unused(grid, in_specs, out_specs, scratch_shapes) -> None:
 def _aliases(given: Any) -> dict[int, int]:
     """`input_output_aliases` as a dict, which may be given as pairs."""
     try:
-        found = dict(given)
+        found: dict[Any, Any] = dict(given)
     except (TypeError, ValueError):
         found = {None: None}
     for number in (*found, *found.values()):
