@@ -90,10 +90,7 @@ def dot_product_attention(
         scores = where(allowed, scores, -0.7 * float(np.finfo(_F32).max))
     out = _weighted_values(softmax(scores), v, q.aval)
     if query_seq_lengths is not None:
-        present = lax.lt(
-            lax.iota(np.dtype("int32"), t)[None, :],
-            lax._fitted_index(jnp.asarray(query_seq_lengths), np.dtype("int32"))[:, None],
-        )
+        present = lax.lt(lax.iota(np.dtype("int32"), t)[None, :], _lengths(query_seq_lengths)[:, None])
         out = where(present[:, :, None, None], out, 0)
     out = lax.reshape(out, shape)
     if not return_residual:
@@ -125,20 +122,25 @@ def _four_axes(name: str, x, full: tuple):
     return lax.reshape(x, shape)
 
 
+def _lengths(lengths):
+    """Lengths as int32; those of other types that are too large for it become its largest number."""
+    return lax._fitted_index(jnp.asarray(lengths), np.dtype("int32"))
+
+
 def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, *, key_lengths):
     """A mask of the keys that queries see, which broadcasts to (B, N, T, S); None for all keys."""
     parts = [] if mask is None else [lax.ne(mask, False) if mask.aval.dtype != bool else mask]
     line = jnp.arange if is_symbolic_shape((t, s)) else np.arange
-    rows, columns = line(t)[:, None], line(s)[None, :]
+    rows, columns = line(t, dtype=np.int32)[:, None], line(s, dtype=np.int32)[None, :]
     if is_causal:
         parts.append(jnp.asarray(columns <= rows)[None, None])
     if window is not None:
         before, after = (window, window) if isinstance(window, int) else window
         parts.append(jnp.asarray((columns >= rows - before) & (columns <= rows + after))[None, None])
     if query_lengths is not None:
-        parts.append(jnp.asarray(rows)[None, None] < jnp.asarray(query_lengths)[:, None, None, None])
+        parts.append(jnp.asarray(rows)[None, None] < _lengths(query_lengths)[:, None, None, None])
     if key_lengths is not None:
-        parts.append(jnp.asarray(columns)[None, None] < jnp.asarray(key_lengths)[:, None, None, None])
+        parts.append(jnp.asarray(columns)[None, None] < _lengths(key_lengths)[:, None, None, None])
     allowed = None
     for part in parts:
         allowed = part if allowed is None else allowed & part

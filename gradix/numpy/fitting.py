@@ -151,7 +151,7 @@ def polyfit(
             f"{order + 1}. Give cov='unscaled' to leave it unscaled."
         )
     factor = resid / (count - order)
-    return out, base * factor if y.aval.ndim == 1 else base[:, :, None] * factor
+    return out, base * factor[:, None] if y.aval.ndim == 1 else base[:, :, None] * factor[None, None, :]
 
 
 def _points(x, y, deg: int, w):

@@ -22,7 +22,15 @@ from gradix._core.operators import Array
 from gradix.numpy import extremes, matrix_host_implementations, reductions
 from gradix.numpy.decompositions import svd
 from gradix.numpy.matrices import eye
-from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number, promote_dtypes_inexact
+from gradix.numpy.promotion import (
+    as_operand,
+    broadcast_to,
+    convert,
+    inexact_operand,
+    number,
+    promote_dtypes_inexact,
+    raise_rank,
+)
 from gradix.numpy.selection import where
 
 if TYPE_CHECKING:
@@ -269,7 +277,7 @@ def _pinv_of(x, rtol, hermitian: bool):
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
     # there may be no first one where values decide how many there are
     top = extremes.max(s, -1, initial=0)[..., None] if has_counts(s.aval.shape) else s[..., :1]
-    limit = convert(as_operand("pinv", rtol), s.aval.dtype)[..., None] * top
+    limit = raise_rank(convert(as_operand("pinv", rtol), s.aval.dtype)[..., None], top.ndim) * top
     inverse = where(s > limit, 1 / where(s > limit, s, number(1, s.aval.dtype)), number(0, s.aval.dtype))
     return lax.linalg._product(
         lax.linalg._adjoint(vh) * inverse[..., None, :].astype(u.aval.dtype), lax.linalg._adjoint(u)

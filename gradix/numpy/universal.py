@@ -157,7 +157,7 @@ class ufunc:
         return self._reduce_by_steps(a, axis, dtype, keepdims, initial, where)
 
     def _reduce_by_steps(self, a, axis, dtype, keepdims, initial, where):
-        x = _ready(f"{self.__name__}.reduce", a, dtype)
+        x = self._truths(_ready(f"{self.__name__}.reduce", a, dtype))
         if initial is None and self._identity is None and where is not None:
             raise ValueError(
                 f"{self.__name__}.reduce: where may select no element, and {self.__name__} has no "

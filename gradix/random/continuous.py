@@ -10,7 +10,17 @@ from gradix._api.constraints import divided
 from gradix._base import config
 from gradix._core import dtypes
 from gradix._core.operators import Array
-from gradix.random.draws import converted, float_dtype, number, parameter, parameter_shape, sampler, shape_of, spread
+from gradix.random.draws import (
+    converted,
+    float_dtype,
+    number,
+    of_one_rank,
+    parameter,
+    parameter_shape,
+    sampler,
+    shape_of,
+    spread,
+)
 from gradix.random.floats import after_minus_one, draw_normal, draw_uniform, split_keys
 from gradix.random.keys import take_key
 from gradix.random.parametric import drawn
@@ -321,7 +331,8 @@ def weibull_min(
 
 @sampler
 def _weibull_min(key, scale, concentration, *, shape, dtype):
-    return _exponential(key, shape=shape, dtype=dtype) ** (1.0 / concentration) * scale
+    x, power, scale = of_one_rank(_exponential(key, shape=shape, dtype=dtype), 1.0 / concentration, scale)
+    return x**power * scale
 
 
 def wald(
@@ -447,4 +458,5 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
     toss = dtypes.python_scalar_dtype(float)
     heads = lax.lt(_unit(sign_key, shape, toss), number(0.5, toss))
     sign = lax.sub(lax.mul(number(2, dtype), lax.convert_element_type(heads, dtype)), number(1, dtype))
-    return lax.mul(sign, size) * scale + loc
+    x, scale, loc = of_one_rank(lax.mul(sign, size), scale, loc)
+    return x * scale + loc

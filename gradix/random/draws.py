@@ -241,6 +241,12 @@ def raise_rank(x: Array, rank: int) -> Array:
     return lax.broadcast_in_dim(x, (1,) * missing + own, tuple(range(missing, rank))) if missing else x
 
 
+def of_one_rank(*xs: Array) -> list[Array]:
+    """Arrays with the highest rank among them; scalars stay scalars."""
+    rank = max([x.aval.ndim for x in xs])
+    return [raise_rank(x, rank) if x.aval.shape else x for x in xs]
+
+
 def number(x, dtype) -> ArrayImpl:
     """A Python number as a scalar of `dtype`; it is made once and kept."""
     key = (x, dtype)

@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.random.continuous import exponential
 from gradix.random.discrete import rademacher
-from gradix.random.draws import float_dtype, parameter, rejection_sampler, sampler, shape_of
+from gradix.random.draws import float_dtype, parameter, raise_rank, rejection_sampler, sampler, shape_of
 from gradix.random.floats import draw_normal, split_keys
 from gradix.random.gammas import gamma
 from gradix.random.keys import take_key
@@ -114,8 +114,7 @@ def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
         vectors, values, _ = jnp.linalg.svd(cov)
         factor = vectors * jnp.sqrt(values[..., None, :])
     noise = draw_normal(key, shape=(*shape, mean.aval.shape[-1]), dtype=dtype)
-    values = jnp.einsum("...ij,...j->...i", factor, noise)
-    return jnp.broadcast_to(mean, values.shape) + values
+    return raise_rank(mean, noise.aval.ndim) + jnp.einsum("...ij,...j->...i", factor, noise)
 
 
 # -- generalized normal ----------------------------------------------------------------------------

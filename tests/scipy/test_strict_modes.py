@@ -10,6 +10,10 @@ import gradix
 import gradix.numpy as jnp
 from gradix import image, nn, random
 from gradix.experimental import rnn, sparse
+from gradix.experimental.pallas.ops.gpu.attention import mha_reference
+from gradix.experimental.pallas.ops.gpu.layer_norm import layer_norm_reference
+from gradix.experimental.pallas.ops.gpu.rms_norm import rms_norm_reference
+from gradix.experimental.sparse import bcoo
 from gradix.experimental.sparse.linalg import lobpcg_standard
 from gradix.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, special, stats
 from gradix.scipy.sparse import linalg as sparse_linalg
@@ -145,6 +149,36 @@ FORMULAS = {
     "kron": lambda: jnp.kron(A, A),
     "var": lambda: jnp.var(T, 1),
     "sinc": lambda: jnp.sinc(X),
+    "pinv of many": lambda: jnp.linalg.pinv(jnp.stack([A, SPD])),
+    "matrix_rank of many": lambda: jnp.linalg.matrix_rank(jnp.stack([A, SPD]), 0.1),
+    "sylvester of many": lambda: linalg.solve_sylvester(*[jnp.stack([SPD, SPD * 2])] * 3),
+    "covariance of a fit": lambda: jnp.polyfit(X[:9], X[9:18], 2, cov=True)[1],
+    "covariance of fits": lambda: jnp.polyfit(X[:9], X[9:27].reshape(9, 2), 2, cov=True)[1],
+    "logical_xor.reduce": lambda: jnp.logical_xor.reduce(jnp.array([1, 0, 3], "int8")),
+    "gmres": lambda: sparse_linalg.gmres(SPD, X[:5])[0],
+    "lpmn": lambda: special.lpmn(2, 2, X % 1 * 0.5)[1],
+    "entropy of poisson": lambda: stats.poisson.entropy(abs(X)),
+    "mode of rows": lambda: stats.mode(jnp.arange(12).reshape(3, 4) % 3, axis=1)[1],
+    "multinomial of many": lambda: stats.multinomial.logpmf(jnp.array([[1, 2], [3, 0]]), 3, jnp.array([0.5, 0.5])),
+    "resample": lambda: stats.gaussian_kde(T[0]).resample(random.key(0), (4,)),
+    "many multivariate draws": lambda: random.multivariate_normal(random.key(0), jnp.zeros(5), SPD, (3,)),
+    "weibull_min": lambda: random.weibull_min(random.key(0), abs(X[:3]), abs(X[:3]), (2, 3)),
+    "double_sided_maxwell": lambda: random.double_sided_maxwell(random.key(0), X[:3], abs(X[:3]), (2,)),
+    "one rotation of many": lambda: (Rotation.from_quat(A[0, :4]) * Rotation.from_quat(A[:, :4])).as_quat(),
+    "one rotation of vectors": lambda: Rotation.from_quat(A[0, :4]).apply(A[:, :3]),
+    "many rotations of a vector": lambda: Rotation.from_quat(A[:, :4]).apply(X[:3]),
+    "dense axes": lambda: sparse.BCOO.fromdense(A, nse=25).update_layout(n_dense=1, on_inefficient=None).todense(),
+    "sparse booleans": lambda: sparse.BCOO.fromdense(A > 0, nse=25).todense(),
+    "sparse product of booleans": lambda: sparse.BCOO.fromdense(A > 0, nse=25) @ (A > 0),
+    "zeros of sparse booleans": lambda: bcoo.bcoo_eliminate_zeros(sparse.BCOO.fromdense(A > 0, nse=25), 25).data,
+    "attention of short sequences": lambda: nn.dot_product_attention(
+        *[T.reshape(2, 3, 4, 4)] * 3, key_value_seq_lengths=jnp.array([2, 3], "int8")
+    ),
+    "layer_norm of a kernel": lambda: layer_norm_reference(jnp.asarray(T), jnp.ones(16), jnp.zeros(16)),
+    "rms_norm of a kernel": lambda: rms_norm_reference(jnp.asarray(T), jnp.ones(16), jnp.zeros(16)),
+    "attention of segments": lambda: mha_reference(
+        *[jnp.asarray(T.reshape(2, 4, 3, 4))] * 3, jnp.array([[0, 0, 1, 1]] * 2), causal=True
+    ),
 }
 
 

@@ -9,7 +9,7 @@ from gradix._ops.window_padding import dilated, padtype_to_pads
 from gradix.experimental.sparse._array import JAXSparse
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_storage import bcoo_fromdense
-from gradix.experimental.sparse._layout import elements_of
+from gradix.experimental.sparse._layout import elements_of, or_zero
 from gradix.numpy.promotion import promote_dtypes
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def bcoo_conv_general_dilated(
         columns.append(place)
     indices = jnp.stack([columns[spec.out_spec.index(axis)] for axis in range(n + 2)], 1)
     limit = jnp.broadcast_to(jnp.array([shape], indices.dtype), indices.shape)
-    data = jnp.where(inside, jnp.repeat(x, y.size) * jnp.tile(y, x.size), 0)
+    data = or_zero(inside, jnp.repeat(x, y.size) * jnp.tile(y, x.size))
     if preferred_element_type is not None:
         data = data.astype(preferred_element_type)
     return BCOO((data, jnp.where(inside[:, None], indices, limit)), shape=tuple(shape))

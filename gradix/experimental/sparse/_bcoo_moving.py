@@ -16,6 +16,7 @@ from gradix.experimental.sparse._layout import (
     in_bounds,
     index_dtype_for,
     joined,
+    or_zero,
     sparse_shape,
     spread,
     taken_apart,
@@ -137,7 +138,7 @@ def bcoo_broadcast_in_dim(
         columns.append(jnp.zeros_like(indices[..., 0]) if i is None else indices[..., i - a])
         repeats.append(shape[d] if i is None or mat.shape[i] != shape[d] else 1)
     if math.prod(repeats) != 1:
-        data = jnp.where(spread(in_bounds(mat).reshape(indices.shape[:-1]), data), data, 0)
+        data = or_zero(spread(in_bounds(mat).reshape(indices.shape[:-1]), data), data)
     indices = jnp.stack(columns, -1) if columns else indices
     out = data, indices
     if math.prod(repeats) != 1:
@@ -290,7 +291,7 @@ def bcoo_reshape(
             jnp.where(in_bounds(mat).reshape(indices.shape[:-1])[..., None], moved, outside) if mat.n_sparse else moved
         )
         if not sparse:
-            data = jnp.where(spread(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data), data, 0)
+            data = or_zero(spread(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data), data)
     return BCOO(
         (data, indices.reshape(*lead[1], mat.nse, len(sparse))),
         shape=new,
@@ -386,7 +387,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
         outside = jnp.array(sparse_shape(arr), indices.dtype)
         indices = jnp.where(valid[..., None], indices, outside)
         if not len(keep):
-            data = jnp.where(spread(jnp.squeeze(valid, tuple(batch)), data), data, 0)
+            data = or_zero(spread(jnp.squeeze(valid, tuple(batch)), data), data)
     indices = jnp.squeeze(indices[..., keep], tuple(batch))
     return BCOO(
         (data, indices),
@@ -427,7 +428,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         data = jnp.sum(data, [mat.n_batch + 1 + i for i in dense], dtype=data.dtype)
     if sparse:
         valid = in_bounds(mat)
-        data = jnp.where(spread(valid, data), data, 0)
+        data = or_zero(spread(valid, data), data)
         outside = jnp.array(sparse_shape(mat), indices.dtype)
         keep = np.array([i for i in range(mat.n_sparse) if i not in sparse], int)
         indices = jnp.where(valid[..., None], indices, outside)[..., keep]

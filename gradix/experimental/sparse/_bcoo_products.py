@@ -20,6 +20,7 @@ from gradix.experimental.sparse._layout import (
     in_bounds,
     index_dtype_for,
     joined,
+    or_zero,
     sparse_shape,
     whole_parts,
 )
@@ -129,7 +130,7 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
             math.prod(outer),
             ordered=is_ordered,
         )
-        return (counted != 0).reshape(shape)
+        return counted.astype(bool).reshape(shape)
     out = sparse_product(
         data.astype(dtype), rows + zero, columns + zero, flat.astype(dtype), math.prod(outer), ordered=is_ordered
     )
@@ -152,7 +153,7 @@ def _of_two_sparse(lhs: BCOO, rhs: BCOO, numbers) -> BCOO:
         for m, axes in ((lhs, (*lb, *lc)), (rhs, (*rb, *rc)))
     ]
     first, second, matches = _pairs(lhs, rhs, a, b)
-    data = jnp.where(matches, lhs.data[first] * rhs.data[second], 0)
+    data = or_zero(matches, lhs.data[first] * rhs.data[second])
     places = [*[lhs.indices[first, i] for i in (*lb, *left)], *[rhs.indices[second, i] for i in right]]
     indices = jnp.stack(places, 1) if places else jnp.zeros((data.shape[0], 0), lhs.indices.dtype)
     indices = jnp.where(matches[:, None], indices, jnp.array(shape, indices.dtype))
@@ -278,7 +279,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 
     def look_up(key, among, value):
         at = jnp.clip(jnp.searchsorted(among, key), 0, rhs.nse - 1)
-        return jnp.where((among[at] == key)[(..., *[None] * len(dense))], value[at], 0)
+        return or_zero((among[at] == key)[(..., *[None] * len(dense))], value[at])
 
     factors = vmap(look_up)(keys, known, values).reshape(*lead, lhs.nse, *dense)
     return BCOO(
@@ -327,4 +328,4 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
     n, m = len(ab), len(free[0])
     i = joined([*at[:n], *at[n : n + m]], shape[: n + m])
     j = joined([*at[:n], *at[n + m :]], [*shape[:n], *shape[n + m :]])
-    return jnp.where(valid, jnp.sum(rows[i] * columns[j], 1, dtype=dtype), 0)
+    return or_zero(valid, jnp.sum(rows[i] * columns[j], 1, dtype=dtype))

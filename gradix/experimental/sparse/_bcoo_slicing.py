@@ -11,7 +11,7 @@ from gradix._api.mapping.vmap import vmap
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_moving import bcoo_reshape, bcoo_squeeze, bcoo_transpose
 from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_update_layout
-from gradix.experimental.sparse._layout import sparse_shape, spread
+from gradix.experimental.sparse._layout import or_zero, sparse_shape, spread
 from gradix.numpy.promotion import raise_rank
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _cut_sparse(mat: BCOO, data, indices, starts, shape, steps) -> BCOO:
     moved = indices - first
     places = jnp.floor_divide(moved, step)
     inside = jnp.all((moved >= 0) & (places < limit) & (moved == places * step), -1)
-    data = jnp.where(spread(inside, data), data, 0)
+    data = or_zero(spread(inside, data), data)
     indices = jnp.where(inside[..., None], places, limit)
     out = BCOO((data, indices), shape=shape, unique_indices=mat.unique_indices)
     room = math.prod(sizes)

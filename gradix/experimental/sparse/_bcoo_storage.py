@@ -15,6 +15,7 @@ from gradix.experimental.sparse._layout import (
     batch_shape,
     in_bounds,
     joined,
+    or_zero,
     places_in,
     sparse_shape,
     spread,
@@ -39,7 +40,7 @@ def bcoo_todense(mat: BCOO) -> Array:
     """
     zeros = jnp.zeros(mat.shape, mat.dtype)
     if not mat.n_sparse:
-        return zeros + jnp.sum(jnp.where(spread(in_bounds(mat), mat.data), mat.data, 0), mat.n_batch, dtype=mat.dtype)
+        return zeros + jnp.sum(or_zero(spread(in_bounds(mat), mat.data), mat.data), mat.n_batch, dtype=mat.dtype)
     data, _ = whole_parts(mat)
     if data.dtype == bool:
         return zeros.at[places_in(mat)].max(data, mode="drop")
@@ -81,7 +82,7 @@ def bcoo_fromdense(
             f"bcoo_fromdense: n_batch={n_batch} and n_dense={n_dense} must not be negative, and their "
             f"sum must not exceed the number of axes, {mat.ndim}."
         )
-    mask = mat != 0
+    mask = mat.astype(bool)
     if n_dense:
         mask = jnp.any(mask, tuple(range(n_batch + n_sparse, mat.ndim)))
     lead, sizes = mat.shape[:n_batch], mat.shape[n_batch : n_batch + n_sparse]
@@ -135,7 +136,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
         raise ValueError(f"bcoo_extract: arr must have the shape of sparr, {sparr.shape}; got {arr.shape}.")
     data = values_at(sparr, arr)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
-        data = jnp.where(spread(_is_first(sparr), data), data, 0)
+        data = or_zero(spread(_is_first(sparr), data), data)
     return sparr._with(data=data)
 
 
@@ -260,7 +261,7 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
         (2, 1)
     """
     data, indices = whole_parts(mat)
-    is_zero = data == 0
+    is_zero = ~data.astype(bool)
     if mat.n_dense:
         is_zero = jnp.all(is_zero, tuple(range(mat.n_batch + 1, data.ndim)))
     outside = jnp.array(sparse_shape(mat), indices.dtype)
@@ -378,7 +379,7 @@ def _sparse_to_batch(mat: BCOO, count: int) -> BCOO:
     here = here.reshape(*new, 1, count)
     belongs = jnp.all(own == here, -1)
     sizes = jnp.array(mat.shape[at + count : at + mat.n_sparse], rest.dtype)
-    data = jnp.where(spread(belongs, data), data, 0)
+    data = or_zero(spread(belongs, data), data)
     indices = jnp.where(belongs[..., None], rest, sizes)
     return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices)
 
@@ -391,10 +392,10 @@ def _sparse_to_dense(mat: BCOO, count: int) -> BCOO:
     valid = jnp.broadcast_to(in_bounds(mat), indices.shape[:-1])
     grid = jnp.stack(jnp.meshgrid(*[jnp.arange(n, dtype=indices.dtype) for n in new], indexing="ij"), -1)
     own = indices[..., keep:].reshape(*indices.shape[:-1], *[1] * count, count)
-    belongs = jnp.all(own == grid, -1) & valid[(..., *[None] * count)]
+    belongs = jnp.all(own == raise_rank(grid, own.ndim), -1) & valid[(..., *[None] * count)]
     at = mat.n_batch + 1
     wide = data.reshape(*data.shape[:at], *[1] * count, *data.shape[at:])
-    data = jnp.where(spread(belongs, wide), wide, 0)
+    data = or_zero(spread(belongs, wide), wide)
     return BCOO((data, indices[..., :keep]), shape=mat.shape, indices_sorted=mat.indices_sorted)
 
 

@@ -73,6 +73,11 @@ def whole_parts(mat) -> tuple:
     )
 
 
+def or_zero(mask, data):
+    """`data` where the mask is true, and zeros of its dtype elsewhere."""
+    return jnp.where(mask, data, jnp.zeros_like(data, shape=()))
+
+
 def elements_of(mat) -> tuple[jnp.ndarray, list]:
     """The elements as a vector, and their coordinates along each axis as vectors.
 
@@ -82,7 +87,7 @@ def elements_of(mat) -> tuple[jnp.ndarray, list]:
     valid = jnp.broadcast_to(in_bounds(mat), indices.shape[:-1])
     shape = data.shape
     count = math.prod(shape)
-    data = jnp.where(spread(valid, data), data, 0)
+    data = or_zero(spread(valid, data), data)
     places = []
     for axis in range(mat.ndim):
         if mat.n_batch <= axis < mat.n_batch + mat.n_sparse:

@@ -21,7 +21,7 @@ from gradix.experimental.sparse._bcoo_moving import (
 from gradix.experimental.sparse._bcoo_products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
 from gradix.experimental.sparse._bcoo_slicing import bcoo_dynamic_slice, bcoo_gather, bcoo_slice
 from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_todense, bcoo_update_layout
-from gradix.experimental.sparse._layout import holding, in_bounds
+from gradix.experimental.sparse._layout import holding, in_bounds, or_zero
 from gradix.numpy.promotion import raise_rank
 
 # Functions f with f(0) = 0 are applied to the specified elements only. Where they are not linear,
@@ -124,7 +124,7 @@ def _reduce_sum(x, *, axes, **params):
     if len(axes) < x.ndim:
         return bcoo_reduce_sum(x, axes=axes)
     valid = in_bounds(x)
-    data = jnp.where(valid[(..., *[None] * x.n_dense)], x.data, 0)
+    data = or_zero(valid[(..., *[None] * x.n_dense)], x.data)
     lead = jnp.broadcast_to(data, (*x.shape[: x.n_batch], *data.shape[x.n_batch :]))
     return jnp.sum(lead, dtype=x.dtype)
 
@@ -191,7 +191,7 @@ def _pad(x, value, *, padding_config, **params):
     moved = indices * (inner + 1) + low
     limit = raise_rank(jnp.array(shape[a:b], indices.dtype), indices.ndim)
     inside = in_bounds(x) & jnp.all((moved >= 0) & (moved < limit), -1)
-    data = jnp.where(inside[(..., *[None] * x.n_dense)], x.data, 0)
+    data = or_zero(inside[(..., *[None] * x.n_dense)], x.data)
     return BCOO((data, jnp.where(inside[..., None], moved, limit)), shape=shape, unique_indices=x.unique_indices)
 
 

@@ -25,7 +25,7 @@ from gradix.experimental.sparse._bcoo_storage import (
     bcoo_sort_indices,
     bcoo_sum_duplicates,
 )
-from gradix.experimental.sparse._layout import in_bounds, whole_parts
+from gradix.experimental.sparse._layout import in_bounds, or_zero, whole_parts
 from gradix.experimental.sparse.util import SparseInfo
 
 if TYPE_CHECKING:
@@ -389,7 +389,7 @@ def _product(mat: BCSR, dense):
     # Elements out of bounds are ignored, whatever their data are.
     starts = jnp.clip(mat.indptr, 0, mat.nse)
     inside = (jnp.arange(mat.nse) < starts[-1]) & (mat.indices >= 0) & (mat.indices < width)
-    data = jnp.where(inside, mat.data, 0).astype(dtype)
+    data = or_zero(inside, mat.data).astype(dtype)
     columns = jnp.clip(mat.indices, 0, width - 1)
     rows = jnp.clip(_rows(mat), 0, height - 1)
     return sparse_product(data, rows, columns, flat.astype(dtype), height, ordered=True, starts=starts).reshape(shape)

@@ -72,7 +72,7 @@ class SparseInfo(NamedTuple):
 def _count_stored_elements_per_batch(mat, n_batch: int = 0, n_dense: int = 0):
     """How many elements a BCOO or BCSR array of each batch of an ordinary array stores."""
     mat = jnp.asarray(mat)
-    mask = jnp.any(mat != 0, tuple(range(mat.ndim - n_dense, mat.ndim)))
+    mask = jnp.any(mat.astype(bool), tuple(range(mat.ndim - n_dense, mat.ndim)))
     return jnp.sum(mask, tuple(range(n_batch, mask.ndim)), dtype="int32")
 
 

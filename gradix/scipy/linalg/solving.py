@@ -11,7 +11,7 @@ from gradix._api.jit.jit import jit
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
-from gradix.numpy.promotion import broadcast_to, convert, promote_dtypes_inexact
+from gradix.numpy.promotion import broadcast_to, convert, promote_dtypes_inexact, raise_rank
 from gradix.scipy.linalg.factorizations import cho_factor
 from gradix.scipy.linalg.operands import matmul, solved
 
@@ -329,7 +329,9 @@ def _by_schur(a, b, c, tol: float):
         so_far = matmul(y, lax.dynamic_slice_in_dim(s, k, 1, axis=axis))
         shift = lax.dynamic_slice_in_dim(right, k, 1, axis=axis - 1)[..., None]
         rest = lax.dynamic_slice_in_dim(f, k, 1, axis=axis) - so_far
-        new = lax.linalg.triangular_solve(r + shift * eye, rest, left_side=True, lower=False)
+        new = lax.linalg.triangular_solve(
+            r + shift * raise_rank(eye, shift.aval.ndim), rest, left_side=True, lower=False
+        )
         return lax.dynamic_update_slice_in_dim(y, new, k, axis=axis), None
 
     y, _ = lax.scan(column, jnp.zeros_like(f), lax.iota(np.int32, n))

@@ -157,13 +157,14 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """
     m, n = _orders(m, n)
     z = _vector("lpmn", z)
+    points = z[None, None, :]
     values = _table(m, n, z, jnp.sqrt((1 - z) * (1 + z)), False)
-    degrees = np.arange(n + 1)[None, :, None]
-    sums = degrees + np.arange(m + 1)[:, None, None]
+    degrees, orders = np.arange(n + 1)[None, :, None], np.arange(m + 1)[:, None, None]
+    inside = jnp.asarray((degrees > 0) & (degrees >= orders))
+    sums = degrees + orders
     before = jnp.pad(values, ((0, 0), (1, 0), (0, 0)))[:, :-1]
     degrees, sums = jnp.asarray(degrees.astype(z.dtype)), jnp.asarray(sums.astype(z.dtype))
-    slopes = (degrees * z * values - sums * before) / (z * z - 1)
-    inside = jnp.asarray(degrees > 0) & (degrees >= np.arange(m + 1)[:, None, None])
+    slopes = (degrees * points * values - sums * before) / (points * points - 1)
     return values, jnp.where(inside, slopes, 0)
 
 

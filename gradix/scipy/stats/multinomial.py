@@ -10,7 +10,7 @@ from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.dtypes import BITWISE
 from gradix._core.operators import Array
-from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes
+from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes, raise_rank
 from gradix.scipy.special import gammaln, xlogy
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     p = inexact_operand("multinomial.logpmf", p)
     x = convert(counts, p.aval.dtype)
     total = n.astype(x.dtype)
+    rank = max(x.ndim, p.ndim)
+    x, p = raise_rank(x, rank), raise_rank(p, rank)
     value = gammaln(total + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), -1)
     return jnp.where(fits, value, -np.inf)
 

@@ -9,7 +9,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
-from gradix.numpy.promotion import convert, promote_dtypes_inexact
+from gradix.numpy.promotion import convert, promote_dtypes_inexact, raise_rank
 from gradix.scipy.special import gammaincc, gammaln, xlogy
 from gradix.scipy.stats._distribution import Distribution, Parameter, is_not_negative
 from gradix.scipy.stats.operands import kept, within
@@ -55,8 +55,8 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     mu = convert(mu, mu.aval.dtype)
     shape = np.broadcast_shapes(mu.shape, loc.shape)
     small = mu < _SERIES_FROM
-    terms = jnp.asarray(np.arange(_TERMS).astype(mu.dtype))
     m = jnp.where(small & (mu > 0), mu, 1)[..., None]
+    terms = raise_rank(jnp.asarray(np.arange(_TERMS).astype(mu.dtype)), m.ndim)
     log_terms = xlogy(terms, m) - gammaln(terms + 1) - m
     total = -jnp.sum(jnp.exp(log_terms) * log_terms, -1)
     large = jnp.where(small, _SERIES_FROM, mu)

@@ -11,7 +11,7 @@ from gradix._core.dimensions.expression import check_some
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
-from gradix.numpy.promotion import as_operand, convert, inexact_operand, working_dtype
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, raise_rank, working_dtype
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
@@ -79,7 +79,7 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         same = (rows[..., 1:] == rows[..., :-1]) | (
             (rows[..., 1:] != rows[..., 1:]) & (rows[..., :-1] != rows[..., :-1])
         )
-        numbers = lax.iota(np.int32, n)
+        numbers = raise_rank(lax.iota(np.int32, n), rows.ndim)
         starts = jnp.where(jnp.concatenate([jnp.ones_like(same, shape=(*rows.shape[:-1], 1)), ~same], -1), numbers, 0)
         lengths = numbers - lax.cummax(starts, axis=rows.ndim - 1) + 1
         best = jnp.argmax(lengths, -1, keepdims=True)

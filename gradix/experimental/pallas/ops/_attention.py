@@ -124,7 +124,7 @@ def reference(q: Array, k: Array, v: Array, extras: dict[str, Any], *, scale: fl
     s = jnp.einsum("bhqd,bhkd->bhqk", q, k, preferred_element_type=jnp.float32) * scale
     if "bias" in extras:
         s += extras["bias"]
-    seen = jnp.ones(s.shape[-2:], bool)
+    seen = jnp.ones((1, 1, *s.shape[-2:]), bool)
     if causal:
         seen = jnp.tril(seen)
     if "q_ids" in extras:

@@ -140,7 +140,7 @@ def _step(multiply, z, norm, goal, restart: int):
 
     state = jnp.asarray(np.int32(0)), basis, triangle, turned, rotations, norm
     k, basis, triangle, turned, _, _ = lax.while_loop(going, grow, state)
-    right = jnp.where(np.arange(restart) < k, turned[:restart], 0)
+    right = jnp.where(np.arange(restart, dtype=np.int32) < k, turned[:restart], 0)
     upper = triangle[:, :restart].T
     upper = jnp.where(np.eye(restart, dtype=bool) & (upper == 0), 1, upper)
     weights = lax.linalg.triangular_solve(upper, right[:, None], left_side=True, lower=False)[:, 0]

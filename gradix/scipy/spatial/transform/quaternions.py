@@ -25,6 +25,11 @@ def floats(name: str, x, *last: int):
     return x
 
 
+def _of_one_rank(x, y):
+    rank = max(x.ndim, y.ndim)
+    return raise_rank(x, rank), raise_rank(y, rank)
+
+
 def square_sum(x):
     return jnp.sum(x * x, axis=-1, keepdims=True)
 
@@ -35,6 +40,7 @@ def normalized(q):
 
 def product(p, q):
     """The rotation by `q` followed by that of `p`."""
+    p, q = _of_one_rank(p, q)
     (a, u), (b, v) = (p[..., 3:], p[..., :3]), (q[..., 3:], q[..., :3])
     vector = a * v + b * u + jnp.cross(*jnp.broadcast_arrays(u, v))
     return jnp.concatenate([vector, a * b - jnp.sum(u * v, -1, keepdims=True)], -1)
@@ -197,4 +203,5 @@ def rotated(q, vectors, inverse: bool):
             f"Rotation.apply: rotations of shape {q.aval.shape[:-1]} and vectors of shape "
             f"{vectors.aval.shape} do not broadcast. Their numbers must agree, or one of them must be 1."
         ) from None
-    return jnp.sum(matrix * vectors[..., None, :], -1)
+    matrix, rows = _of_one_rank(matrix, vectors[..., None, :])
+    return jnp.sum(matrix * rows, -1)

@@ -9,6 +9,7 @@ from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.experimental.pallas.ops._rows import by_rows
+from gradix.numpy.promotion import raise_rank
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 
 def _normalised(row, weight, bias, eps: float):
     row = row.astype(jnp.float32)
+    weight, bias = [raise_rank(v.astype(jnp.float32), row.ndim) for v in (weight, bias)]
     centred = row - row.mean(-1, keepdims=True)
     scale = lax.rsqrt((centred**2).mean(-1, keepdims=True) + eps)
-    return centred * scale * weight.astype(jnp.float32) + bias.astype(jnp.float32)
+    return centred * scale * weight + bias
 
 
 def _kernel(x, weight, bias, o, *, eps: float):

@@ -9,12 +9,14 @@ from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.experimental.pallas.ops._rows import by_rows
+from gradix.numpy.promotion import raise_rank
 
 
 def _normalised(row, weight, bias, eps: float):
     row = row.astype(jnp.float32)
+    weight, bias = [raise_rank(v.astype(jnp.float32), row.ndim) for v in (weight, bias)]
     scale = lax.rsqrt((row**2).mean(-1, keepdims=True) + eps)
-    return row * scale * weight.astype(jnp.float32) + bias.astype(jnp.float32)
+    return row * scale * weight + bias
 
 
 def _kernel(x, weight, bias, o, *, eps: float):
