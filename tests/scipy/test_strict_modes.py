@@ -187,6 +187,7 @@ def _csr(a):
     return m.data, m.indices, m.indptr
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jitted"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_nothing_is_broadcast_or_promoted_inside(name, jitted):
@@ -195,3 +196,19 @@ def test_nothing_is_broadcast_or_promoted_inside(name, jitted):
     for mode in (gradix.numpy_rank_promotion("raise"), gradix.numpy_dtype_promotion("strict")):
         with mode:
             np.testing.assert_allclose(f(), want, rtol=1e-5, atol=1e-6)
+
+
+WIDE = {
+    "gmres": lambda: sparse_linalg.gmres(SPD.astype("float64"), X[:5].astype("float64"))[0],
+    "attention of short sequences": lambda: nn.dot_product_attention(
+        *[T.reshape(2, 3, 4, 4)] * 3, key_value_seq_lengths=jnp.array([2, 3], "int8")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_indices_of_64_bits_meet_no_others_inside(name):
+    with gradix.enable_x64(True):
+        want = WIDE[name]()
+        with gradix.numpy_dtype_promotion("strict"):
+            np.testing.assert_allclose(WIDE[name](), want, rtol=1e-6)
