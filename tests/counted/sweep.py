@@ -5,6 +5,7 @@ or by compiled programs. It prints a line for each form that is refused or wrong
 """
 
 import contextlib
+import functools
 import importlib
 import inspect
 import sys
@@ -71,7 +72,27 @@ def forms(name: str) -> dict:
 
 def outcome(name: str, masks=MASKS) -> dict[str, str]:
     """For each form of a call that works eagerly: "equal", and with what, "refused: why" or "wrong: what"."""
-    return {form: out for form, g in forms(name).items() if (out := _outcome(g, masks)) is not None}
+    return {form: _outcome(g, masks) for form, g in forms(name).items() if _is_called(g)}
+
+
+def outcome_together(name: str, masks=MASKS) -> dict[str, str]:
+    """What `outcome` gives, by three compiled programs in which all forms of a call stand.
+
+    A form that differs there is tried alone.
+    """
+    called = {form: g for form, g in forms(name).items() if _is_called(g)}
+    runs = {what: _Together(made, called) for what, made in _PROGRAMS.items()}
+    found = {}
+    for form, g in called.items():
+        if form in runs["value"].refused:
+            found[form] = runs["value"].refused[form]
+            continue
+        one = {what: functools.partial(run, form) for what, run in runs.items() if form not in run.refused}
+        found[form] = _compared(g, masks, one)
+        if not found[form].startswith("equal"):
+            alone = _outcome(g, masks)
+            found[form] = f"wrong: beside other forms, {found[form]}" if alone.startswith("equal") else alone
+    return found
 
 
 def kind_of(found: dict[str, str]) -> str:
@@ -98,29 +119,84 @@ def _spoiled(mask, value):
     return np.where(mask, X, np.float32(value))
 
 
-def _outcome(g, masks) -> str | None:
+def _is_called(g) -> bool:
+    """Whether a form of a call has numbers as results."""
     first = _eager(g, X[MASKS["some"]])
-    if not first or any(v.dtype.kind not in "biufc" for v in first):
-        return None
-    compiled = gradix.jit(lambda x, m: g(x[m]))
-    tried = 0
+    return bool(first) and all(v.dtype.kind in "biufc" for v in first)
+
+
+def _total(g):
+    return lambda x: sum(jnp.sum(jnp.sin(v.real) + v.imag / 2) for v in gradix.tree.leaves(g(x)))
+
+
+def _gradient_of(g):
+    if any(v.dtype.kind not in "fc" for v in _eager(g, X[MASKS["some"]])):
+        raise TypeError("integer results")
+    return gradix.grad(lambda x, m: _total(g)(x[m]))
+
+
+# what is compiled of a form of a call
+_PROGRAMS = {
+    "value": lambda g: lambda x, m: g(x[m]),
+    "gradient": _gradient_of,
+    "vmap": lambda g: gradix.vmap(lambda x, m: g(x[m])),
+}
+
+
+class _Together:
+    """The functions of forms, as one compiled program."""
+
+    def __init__(self, made, called: dict):
+        self.refused, functions, self.kept = {}, {}, {}
+        is_mapped = made is _PROGRAMS["vmap"]
+        example = (np.stack([X, X]), np.stack([X > 0, X > 0])) if is_mapped else (X, X > 0)
+        for form, g in called.items():
+            try:
+                gradix.jit(made(g)).lower(*example)
+                functions[form] = made(g)
+            except Exception as e:  # noqa: BLE001
+                self.refused[form] = _refusal(e)
+        self.compiled = gradix.jit(lambda x, m: {form: f(x, m) for form, f in functions.items()})
+
+    def __call__(self, form: str, x, m):
+        key = x.tobytes() + m.tobytes()
+        if key not in self.kept:
+            self.kept[key] = self.compiled(x, m)
+        return self.kept[key][form]
+
+
+def _refusal(e: Exception) -> str:
+    return f"refused: {type(e).__name__} {(str(e).splitlines() or [''])[0][:140]}"
+
+
+def _outcome(g, masks) -> str:
+    runs = {}
+    for what, made in _PROGRAMS.items():
+        with contextlib.suppress(Exception):  # no derivative
+            runs[what] = gradix.jit(made(g))
+    return _compared(g, masks, runs)
+
+
+def _compared(g, masks, runs: dict) -> str:
+    """What is found of the programs of one form of a call."""
     for name, mask in masks.items():
         want = _eager(g, X[mask])
         if want is None:
             continue
         for planted in (np.nan, np.inf):
             try:
-                have = _leaves(compiled(_spoiled(mask, planted), mask))
+                have = _leaves(runs["value"](_spoiled(mask, planted), mask))
             except Exception as e:  # noqa: BLE001
-                return f"refused: {type(e).__name__} {str(e).splitlines()[0][:140]}"
+                return _refusal(e)
             # beside the host's result that of a compiled program, which may round otherwise
             if not _are_same(want, have) and not _are_same(_leaves(gradix.jit(g)(jnp.asarray(X[mask]))), have):
                 return f"wrong: of {name} elements it is {have}, should be {want}"
-        tried += 1
     found = "equal"
     for what, f in (("gradient", _gradient), ("vmap", _mapped)):
+        if what not in runs:
+            continue
         try:
-            wrong = f(g, masks)
+            wrong = f(g, masks, runs[what])
         except Exception:  # noqa: BLE001  (no derivative, or one that is refused)
             continue
         if wrong:
@@ -129,12 +205,9 @@ def _outcome(g, masks) -> str | None:
     return found
 
 
-def _gradient(g, masks) -> str | None:
+def _gradient(g, masks, compiled) -> str | None:
     """What is wrong with the gradient of a sum of the results."""
-    if any(v.dtype.kind not in "fc" for v in _eager(g, X[MASKS["some"]])):
-        raise TypeError("integer results")
-    total = lambda x: sum(jnp.sum(jnp.sin(v.real) + v.imag / 2) for v in gradix.tree.leaves(g(x)))  # noqa: E731
-    compiled = gradix.jit(gradix.grad(lambda x, m: total(x[m])))
+    total = _total(g)
     for name, mask in masks.items():
         if _eager(g, X[mask]) is None:
             continue
@@ -158,11 +231,11 @@ def _is_rounding(total, mask, found: list, have) -> bool:
     return bool((np.abs(have - found[0]) <= 2 * np.ptp(found, axis=0)).all())
 
 
-def _mapped(g, masks) -> str | None:
+def _mapped(g, masks, compiled) -> str | None:
     """What is wrong with the results of the mapped function, in which each row has its own mask."""
     rows = [m for m in masks.values() if _eager(g, X[m]) is not None]
     given = np.stack([_spoiled(m, np.nan) for m in rows]), np.stack(rows)
-    out = gradix.jit(gradix.vmap(lambda x, m: g(x[m])))(*given)
+    out = compiled(*given)
     leaves = gradix.tree.leaves(out, is_leaf=lambda x: isinstance(x, gradix.Ragged))
     for i, m in enumerate(rows):
         have, want = [np.asarray(v[i]) for v in leaves], _eager(g, X[m])
@@ -190,7 +263,7 @@ def main(arguments) -> None:
     is_compiled = "--compiled" in arguments
     with contextlib.nullcontext() if is_compiled else on_host():
         for name in functions([a for a in arguments if not a.startswith("--")]):
-            found = outcome(name)
+            found = outcome_together(name) if is_compiled else outcome(name)
             kind = kind_of(found)
             totals[kind] += 1
             for form, v in found.items():
