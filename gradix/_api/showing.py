@@ -171,6 +171,8 @@ def ragged(x) -> str:
     if isinstance(x.counts, Tracer) or isinstance(x.buffer, Tracer):
         return display.frame(title, f"<div>{escape(repr(x))}</div>")
     found = x.to_list()
+    if found and isinstance(found[0], list):  # rows of rows
+        return display.frame(title, f"<div>{escape(repr(x))}</div>")
     longest = max([len(r) for r in found], default=0)
     bars = []
     for i, row in enumerate(found[:_ROWS]):

@@ -188,15 +188,16 @@ class Closing:
         self.values = [tracer_of(trace, v) for v in found.values()]
 
     def concerns(self, x) -> bool:
-        return any(map(self._is_own, x.aval.shape))
+        return any(map(self.is_own, x.aval.shape))
 
-    def _is_own(self, d) -> bool:
+    def is_own(self, d) -> bool:
+        """Whether the program decides a size."""
         return type(d) is SymbolicDim and not counts_in(d).isdisjoint(self.dims)
 
     def close(self, x, is_filled: bool = True):
         """The buffer of a value, which `is_filled` with zeros, or holds anything after the elements."""
         for i, d in enumerate(x.aval.shape):
-            if self._is_own(d):
+            if self.is_own(d):
                 x = whole(x, i) if is_filled else buffer(x, i)
         return x
 
@@ -207,7 +208,7 @@ class Closing:
 
     def open(self, x, shape):
         for i, d in enumerate(shape):
-            if self._is_own(d):
+            if self.is_own(d):
                 x = prefix(x, d, i)
         return x
 

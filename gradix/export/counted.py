@@ -123,11 +123,23 @@ def described(tree) -> tuple[PyTreeDef, CountedResults]:
     return whole, CountedResults(tuple(names.values()), bounds, shapes)
 
 
-def _axes_read(aux: bytes) -> int | None:
-    axes = int(bytes(aux)) if aux else None
+def _axes_written(axes) -> bytes:
+    return (
+        b"" if axes is None else ",".join(map(str, axes)).encode() + b"," if type(axes) is tuple else str(axes).encode()
+    )
+
+
+def _axes_read(aux: bytes) -> int | tuple | None:
+    text = bytes(aux).decode()
+    if "," in text:
+        own = tuple([int(n) for n in text.split(",")[:-1]])
+        if list(own) != sorted(set(own)) or not own or not 0 <= own[0] <= own[-1] < 64:
+            raise ValueError(f"rows have sizes of their own along the axes {own}")
+        return own
+    axes = int(text) if text else None
     if axes is not None and not 1 < axes < 64:
         raise ValueError(f"rows have {axes} axes of their length")
     return axes
 
 
-ragged = Registered(Ragged, RAGGED, lambda axes: b"" if axes is None else str(axes).encode(), _axes_read, None)
+ragged = Registered(Ragged, RAGGED, _axes_written, _axes_read, None)

@@ -11,7 +11,9 @@ def test_a_compiled_chain(seed):
     assert differences(drawn(seed)) == []
 
 
-@pytest.mark.parametrize("name", ["numpy.negative", *[pytest.param(n, marks=pytest.mark.slow) for n in sweep.functions()]])
+@pytest.mark.parametrize(
+    "name", ["numpy.negative", *[pytest.param(n, marks=pytest.mark.slow) for n in sweep.functions()]]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_no_compiled_function_is_wrong(name):
     found = sweep.outcome_together(name)

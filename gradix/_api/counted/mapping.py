@@ -9,10 +9,11 @@ from gradix._api.counted.ragged import Ragged
 from gradix._base.tree import tree_flatten
 from gradix._control.mapped import mapped
 from gradix._control.program_interning import interned
-from gradix._core.dimensions.expression import has_counts
 from gradix._core.operators import Array
 from gradix._ops.basis import move_axis
 from gradix._ops.dimension_values import dim_as_value
+from gradix._ops.joining import concatenate
+from gradix._ops.shape import reshape
 from gradix._transforms.batch import example_aval
 from gradix._transforms.counted import Closing
 from gradix._transforms.staging import StagingTracer, hoist, stage
@@ -27,7 +28,7 @@ def rows_opened(tree):
     leaves, structure = tree_flatten(tree, _is_ragged)
     if not any(map(_is_ragged, leaves)):
         return tree
-    return structure.unflatten([x.as_row() if type(x) is Ragged and not x.counts.ndim else x for x in leaves])
+    return structure.unflatten([x.as_row() if type(x) is Ragged and x.is_row() else x for x in leaves])
 
 
 def over_rows(f, xs):
@@ -47,8 +48,8 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
 
     Returns:
         the results, their batch axes, and the sizes of the results that have sizes of their own:
-        a dict from the position of a result to the sizes of the examples, and the number of axes
-        that have them.
+        a dict from the position of a result to the sizes of the examples, and the axes that have
+        them, as a `Ragged` says it.
     """
     if axis.name is not None:
         raise NotImplementedError(
@@ -56,7 +57,7 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
             "examples, which are traced without this axis. Leave out axis_name."
         )
     positions: list[int] = []
-    ranks: list[int] = []
+    ranks: list[int | tuple[int, ...]] = []
     places = [i for i, x in enumerate(leaves) if isinstance(x, Array)]  # numbers that are not mapped stay numbers
 
     def whole(*xs):
@@ -68,17 +69,13 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
         positions[:] = [i for i, x in enumerate(outs) if closing.concerns(x)]
         sizes = []
         for i in positions:
-            shape = outs[i].aval.shape
-            rank = next((j for j, d in enumerate(shape) if d is not shape[0]), len(shape))
-            if not has_counts(shape[:1]) or has_counts(shape[rank:]):
-                told = next(d for d in shape if has_counts((d,))).scope.told(*shape)
-                raise NotImplementedError(
-                    f"vmap of a function whose result has shape {shape}: its first axes alone can have a size that "
-                    f"values decide, and this one size, {told}. Move these axes to the front, or return x.ravel(), "
-                    "and the sizes beside it."
-                )
-            ranks.append(rank)
-            sizes.append(dim_as_value(shape[0]))
+            own = {j: d for j, d in enumerate(outs[i].aval.shape) if closing.is_own(d)}
+            if list(own) == list(range(len(own))) and len(set(own.values())) == 1:
+                ranks.append(len(own))
+                sizes.append(dim_as_value(own[0]))
+            else:
+                ranks.append(tuple(own))
+                sizes.append(concatenate([reshape(dim_as_value(d), (1,)) for d in own.values()], 0))
             outs[i] = closing.close(outs[i])
         return [*outs, *sizes]
 

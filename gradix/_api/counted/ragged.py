@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -25,7 +26,8 @@ _showing: Any = lazy_module("gradix._api.showing")
 class Ragged:
     """Rows of different lengths: row i is the first `counts[i]` elements of `buffer[i]`.
 
-    With `axes`, rows are squares, cubes and so on: as many first axes of row i have the size `counts[i]`.
+    With a number as `axes`, rows are squares, cubes and so on: as many first axes of row i have the size `counts[i]`.
+    With a tuple, as `(0, 1)`, each of these axes of row i has a size of its own, `counts[i, 0]` and `counts[i, 1]`.
 
     `vmap` maps over the rows, each with its own length, and returns a `Ragged` where the size of a
     result differs among the examples. The elements of the buffer past a row are arbitrary and do
@@ -35,13 +37,13 @@ class Ragged:
     Args:
         buffer: an array with an axis of rows, an axis of elements, and further axes that all
             elements have.
-        counts: the lengths of the rows, a vector of integers.
-        axes: the number of axes of a row that have its length.
+        counts: the lengths of the rows, a vector of integers; or a matrix with a column for each of `axes`.
+        axes: the number of first axes of a row that have its length; or a tuple of axes that have sizes of their own.
 
     Attributes:
         buffer: the elements, of shape (rows, greatest length, ...).
         counts: the lengths.
-        axes: the number of axes of a row that have its length, as a rule 1.
+        axes: the axes of a row that have these lengths, as a rule 1, the first alone.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -54,12 +56,16 @@ class Ragged:
         Ragged([[2.0], [], [3.0]], dtype=float32)
         >>> gradix.vmap(lambda row: jnp.outer(row, row))(r)
         Ragged([[[1.0, 2.0], [2.0, 4.0]], [], [[9.0]]], dtype=float32)
+        >>> gradix.vmap(lambda row: jnp.stack([row, -row]))(r).counts
+        Array([[2],
+               [0],
+               [1]], dtype=int32)
     """
 
     __slots__ = ("buffer", "counts", "axes")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, buffer, counts, axes: int = 1):
+    def __init__(self, buffer, counts, axes: int | tuple[int, ...] = 1):
         self.buffer, self.counts, self.axes = buffer, counts, axes
 
     # -- making ------------------------------------------------------------------------------------
@@ -139,9 +145,10 @@ class Ragged:
             return Ragged(self.buffer[i], self.counts[i], self.axes)
         if not isinstance(i, Tracer):
             i = range(len(self))[i]
-        return Ragged(
+        one = Ragged(
             dynamic_index_in_dim(self.buffer, i, 0, False), dynamic_index_in_dim(self.counts, i, 0, False), self.axes
-        ).as_row()
+        )
+        return one.as_row() if one.is_row() else one
 
     def __iter__(self) -> Iterator:
         return (self[i] for i in range(len(self)))
@@ -149,11 +156,31 @@ class Ragged:
     def as_row(self):
         """The array that a buffer without an axis of rows and a single count stand for."""
         is_traced = isinstance(self.counts, Tracer)
-        n = define(self.counts, self.buffer.shape[0]) if is_traced else int(self.counts)
         row = self.buffer
-        for axis in range(self.axes):
-            row = prefix(row, n, axis) if is_traced else slice_in_dim(row, 0, n, axis=axis)
+        sizes: dict = {}
+        for axis, j in self._own():
+            if j not in sizes:
+                n = self._sizes(j)
+                sizes[j] = define(n, row.shape[axis]) if is_traced else int(n)
+            row = prefix(row, sizes[j], axis) if is_traced else slice_in_dim(row, 0, sizes[j], axis=axis)
         return row
+
+    def is_row(self) -> bool:
+        """Whether this is one row, as a function gets it from `vmap`."""
+        return not self._rank()
+
+    def _rank(self) -> int:
+        """The number of axes of rows: more than one where rows of rows come from `vmap` of `vmap`."""
+        return self.counts.ndim - isinstance(self.axes, tuple)
+
+    def _own(self) -> list:
+        """The axes of a row that have sizes of their own, each with the column of its sizes; None if all have one."""
+        if isinstance(self.axes, tuple):
+            return [(axis, j) for j, axis in enumerate(self.axes)]
+        return [(axis, None) for axis in range(self.axes)]
+
+    def _sizes(self, column: int | None):
+        return self.counts if column is None else self.counts[..., column]
 
     def map(self, function: Callable, *args):
         """`vmap(function)(self, *args)`: a function of one row for all rows.
@@ -172,8 +199,11 @@ class Ragged:
 
     @property
     def shape(self) -> tuple:
-        """The number of rows, None for their lengths, and the shape of an element."""
-        return (self.counts.shape[0], *[None] * self.axes, *self.buffer.shape[1 + self.axes :])
+        """The number of rows, None for their lengths, and the sizes that all rows have."""
+        own = [axis for axis, _ in self._own()]
+        rank = self._rank()
+        sizes = [None if i in own else n for i, n in enumerate(self.buffer.shape[rank:])]
+        return (*self.buffer.shape[:rank], *sizes)
 
     @property
     def dtype(self):
@@ -188,8 +218,14 @@ class Ragged:
             >>> [r.tolist() for r in gradix.Ragged.of([[1], [2, 3]]).to_list()]
             [[1], [2, 3]]
         """
-        buffer = np.asarray(self.buffer)
-        return [row[(slice(n),) * self.axes] for row, n in zip(buffer, np.asarray(self.counts))]
+        if self._rank() > 1:
+            return [rows.to_list() for rows in self]
+        own, counts = dict(self._own()), np.asarray(self.counts)
+        parts = [
+            tuple([slice(n if own[i] is None else n[own[i]]) if i in own else slice(None) for i in range(max(own) + 1)])
+            for n in counts
+        ]
+        return [row[part] for row, part in zip(np.asarray(self.buffer), parts)]
 
     def live(self):
         """Which elements of the buffer belong to a row: booleans of its axes of rows and of lengths.
@@ -200,10 +236,14 @@ class Ragged:
             Array([[ True, False],
                    [ True,  True]], dtype=bool)
         """
-        at = as_array(np.arange(self.buffer.shape[1], dtype=np.int32))
-        one = out = at[None, :] < self.counts[:, None]
-        for i in range(1, self.axes):
-            out = out[..., None] & one.reshape(len(self), *[1] * i, -1)
+        own, rank = dict(self._own()), self._rank()
+        last = max(own)
+        out = None
+        for axis in range(last + 1):
+            at = as_array(np.arange(self.buffer.shape[rank + axis], dtype=np.int32))
+            one = at < self._sizes(own[axis])[..., None] if axis in own else (at >= 0)[(None,) * rank]
+            one = one.reshape(*one.shape[:rank], *[1] * axis, -1, *[1] * (last - axis))
+            out = one if out is None else out & one
         return out
 
     @property
@@ -226,7 +266,10 @@ class Ragged:
             >>> gradix.Ragged.of([[1], [2, 3]]).offsets
             Array([0, 1, 3], dtype=int32)
         """
-        ends = (self.counts**self.axes).cumsum()
+        own, each = dict(self._own()), 1
+        for axis in range(max(own) + 1):
+            each = each * (self._sizes(own[axis]) if axis in own else self.buffer.shape[self._rank() + axis])
+        ends = each.ravel().cumsum()
         return concatenate([as_array(np.zeros(1, ends.dtype)), ends], 0)
 
     @property
@@ -239,17 +282,24 @@ class Ragged:
             Array([0, 1, 1], dtype=int32)
         """
         live = self.live()
-        rows = as_array(np.arange(len(self), dtype=np.int32))
-        return (rows.reshape(-1, *[1] * self.axes) + (live & False).astype(np.int32))[live]
+        shape = live.shape[: self._rank()]
+        rows = as_array(np.arange(math.prod(shape), dtype=np.int32).reshape(*shape, *[1] * (live.ndim - len(shape))))
+        return (rows + (live & False).astype(np.int32))[live]
 
     def __repr__(self) -> str:
         if (
             getattr(getattr(self.counts, "dtype", None), "kind", "") not in ("i", "u")
+            or not hasattr(self.counts, "__array__")
             or isinstance(self.counts, Tracer)
             or isinstance(self.buffer, Tracer)
         ):
             return f"Ragged({self.buffer}, {self.counts}{'' if self.axes == 1 else f', axes={self.axes}'})"
-        return f"Ragged({[r.tolist() for r in self.to_list()]}, dtype={self.dtype})"
+        return f"Ragged({_plain(self.to_list())}, dtype={self.dtype})"
+
+
+def _plain(rows) -> list:
+    """Rows, or rows of rows, as lists of numbers."""
+    return [_plain(r) if isinstance(r, list) else r.tolist() for r in rows]
 
 
 def _no_operator(name: str):
@@ -282,7 +332,7 @@ def _share(r: Ragged) -> Share:
     )
 
 
-def _aux(r: Ragged) -> int | None:
+def _aux(r: Ragged) -> int | tuple | None:
     return None if r.axes == 1 else r.axes
 
 
