@@ -14,7 +14,7 @@ import numpy as np
 from gradix import lax
 from gradix._base.bounded import BoundedCache
 from gradix._base.errors import InconclusiveDimensionOperation
-from gradix._core.dimensions.expression import is_symbolic_shape, larger, smaller
+from gradix._core.dimensions.expression import has_counts, is_symbolic_shape, larger, smaller
 
 SLICE, ARRAY = 0, 1
 _INT32_END = 2**31
@@ -63,7 +63,8 @@ class IndexPlan:
     - `offsets`, `collapsed`, `indexed`, `window`: the dimension numbers and slice sizes of a gather
       or scatter.
     - `distinct`: whether no element is selected twice.
-    - `outside`: whether an integer is out of bounds.
+    - `outside`: whether an integer is out of bounds, or may be where the size of its axis is symbolic.
+    - `is_symbolic`, `is_counted`: whether the operand has a symbolic size, or one that values decide.
     - `picked`: the shape to which the arrays of the index broadcast.
     - `memo`: what users of the plan derive from it.
     """
@@ -91,6 +92,7 @@ class IndexPlan:
         "picked",
         "index_dtype",
         "is_symbolic",
+        "is_counted",
         "memo",
     )
 
@@ -116,6 +118,7 @@ class IndexPlan:
     picked: Any
     index_dtype: Any
     is_symbolic: bool
+    is_counted: bool
     memo: dict
 
 
@@ -177,6 +180,7 @@ def _make(shape, key, wrap) -> IndexPlan:
     plan = IndexPlan()
     plan.memo, plan.outside = {}, False
     plan.is_symbolic = is_symbolic_shape(shape)
+    plan.is_counted = plan.is_symbolic and has_counts(shape)
     entries = _read(plan, shape, key, wrap)
     axes = [e for e in entries if e is not None]
     arrays = [e.array[1] for e in axes if e.array is not None]

@@ -8,6 +8,7 @@ from gradix import lax
 from gradix._base import config
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, wrap_host
+from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix.numpy.index_plan import IndexPlan, Number, Picked, plan_of
@@ -50,7 +51,7 @@ def take_index(
         _check_promise(x, index)
     if plan.kind == "static" and not plan.outside:
         return _take_static(x, plan)
-    if plan.kind == "static" and not (filled and _is_seen(plan)):
+    if plan.kind == "static" and not (filled and (plan.is_symbolic or _is_seen(plan))):
         if filled:
             return _filled(x, plan, fill_value)
         clips = mode is lax.GatherScatterMode.CLIP or not _is_seen(plan)
@@ -97,14 +98,15 @@ def _take_static(x, plan: IndexPlan):
 
 def _is_seen(plan: IndexPlan) -> bool:
     """Whether a check of the program's indices is to find the integers that are out of bounds."""
-    return state.stage is not None and not plan.is_symbolic
+    return state.stage is not None and (plan.is_counted or not plan.is_symbolic)
 
 
 def _take_outside(x, plan: IndexPlan):
     """The nearest elements, with the integers that are out of bounds left in the program."""
     numbers = {i: c.value for i, c in zip(plan.indexed, plan.columns) if i in plan.squeezed}
     shape = x.aval.shape
-    starts = [np.asarray(numbers.get(i, 0), plan.index_dtype) for i in range(len(shape))]
+    starts = [numbers.get(i, 0) for i in range(len(shape))]
+    starts = [n if type(n) is SymbolicDim else np.asarray(n, plan.index_dtype) for n in starts]
     sizes = [1 if i in numbers else n for i, n in enumerate(shape)]
     x = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
     starts, limits = [

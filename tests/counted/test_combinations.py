@@ -208,6 +208,49 @@ def test_checks_of_indices():
     assert float(f(x, 3)) == 0.5
     with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size k"):
         f(x, 4)
+    assert float(gradix.jit(lambda x: jnp.outer(x[x > 0], x[x > 0])[3, 0], check="index")(x)) == 0.5 * x[x > 0][0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[x > 0][4],
+        lambda x: x[x > 0][-5],
+        lambda x: x[x > 9][0],
+        lambda x: x[x > 9][-1],
+        lambda x: x[x > 0][99],
+        lambda x: jnp.outer(x[x > 0], x[x > 0])[:, 4],
+        lambda x: jnp.outer(x[x > 0], x)[4, ::-1],
+        lambda x: x[x > 0].at[4].set(1.0),
+    ],
+)
+def test_checks_of_written_indices(f):
+    with pytest.raises(IndexError, match="is out of bounds for axis . with size k"):
+        gradix.jit(f, check="index")(jnp.asarray(X))
+    gradix.jit(f)(jnp.asarray(X))  # without the check it is the nearest element
+
+
+@pytest.mark.parametrize("i", [0, 2, 3, -1, -2, -4, 9])
+def test_written_indices_that_may_be_outside_fill(i):
+    """Whether a number that is written is out of bounds is known when the size is."""
+    given = jnp.asarray(X)
+    take = lambda x: x.at[i].get(mode="fill", fill_value=7.0)  # noqa: E731
+    rows = lambda x: jnp.stack([x, x + 1], 1).at[i, 1].get(mode="fill", fill_value=7.0)  # noqa: E731
+    for f in (take, rows):
+        compiled = gradix.jit(lambda x, m: f(x[m]))
+        slope = gradix.jit(gradix.grad(lambda x, m: f(x[m]) ** 2))
+        for m in (X > 0, X > 1.5, X > 9, X > -9):
+            kept, at = X[m], np.flatnonzero(m)
+            inside = -len(kept) <= i < len(kept)
+            value = kept[i] + (f is rows) if inside else 7.0
+            assert float(compiled(given, m)) == value
+            want = np.zeros_like(X)
+            if inside:
+                want[at[i]] = 2 * value
+            np.testing.assert_array_equal(slope(given, m), want)
+    open_size = gradix.jit(take, symbolic="n")
+    for n in (1, 3, 6):
+        assert float(open_size(given[:n])) == (X[:n][i] if -n <= i < n else 7.0)
 
 
 def test_mutable_arrays():

@@ -288,6 +288,11 @@ def test_one_compilation_for_all_counts():
         (lambda x: np.zeros(x[x > 0].shape[0]), TypeError, "jnp.zeros(n)"),
         (lambda x: math.sqrt(x[x > 0].shape[0]), TypeError, "jnp.sqrt(n)"),
         (lambda x: float(x[x > 0].shape[0]), TypeError, "jnp.asarray(n, float)"),
+        (lambda x: x / np.sqrt(x[x > 0].shape[0]), TypeError, "jnp.sqrt(n), in place of np.sqrt(n)"),
+        (lambda x: np.arange(x[x > 0].shape[0]), TypeError, "jnp.arange(n), in place of np.arange(n)"),
+        (lambda x: np.arange(0, x[x > 0].shape[0], 2) * 2, TypeError, "jnp.arange(n), in place of np.arange(n)"),
+        (lambda x: [1, 2, 3][x[x > 0].shape[0]], TypeError, "jnp.asarray(values)[n]"),
+        (lambda x: f"{x[x > 0].shape[0]:5d}", TypeError, "gradix.debug.print"),
         (lambda x: x[x > 0].reshape(2, -1), InconclusiveDimensionOperation, "x[: x.shape[0] // 2 * 2]"),
         (lambda x: gradix.nn.glu(x[x > 0]), ValueError, "x[..., : 2 * (n // 2)]"),
         (lambda x: list(x[x > 0]), TypeError, "lax.map"),
@@ -321,6 +326,8 @@ def test_what_cannot_be_says_what_to_write(f, error, words):
         (lambda x: sum(x), "lax.scan(f, init, x)"),
         (lambda x: np.ones(x.shape[0]) * x, "jnp.zeros(n)"),
         (lambda x: x / math.sqrt(len(x.shape) * x.shape[0]), "jnp.sqrt(n)"),
+        (lambda x: x / np.log(x.shape[0]), "jnp.log(n)"),
+        (lambda x: np.arange(x.shape[0]) * x, "jnp.arange(n)"),
     ],
 )
 @pytest.mark.parametrize(

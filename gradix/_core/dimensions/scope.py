@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 from collections.abc import Mapping
 from math import inf
 from typing import Any
@@ -389,6 +391,10 @@ def tell_scopes(error: BaseException, avals, names) -> None:
 
 
 _NO_INTEGER = "'SymbolicDim' object cannot be interpreted as an integer"
+_NO_UFUNC = re.compile(r"loop of ufunc does not support argument \d of type SymbolicDim which has no callable (\w+)")
+_NO_CHOICE = "Attempted boolean conversion"
+_NO_PLACE = "indices must be integers or slices, not SymbolicDim"
+_ARANGE = re.compile(r"\b(np|numpy)\.arange\(")
 _NO_SIZE_OF_NUMPY = "expected a sequence of integers or a single integer, got"
 
 
@@ -410,11 +416,28 @@ def tell_integer(error: BaseException, why: str = "A symbolic size has several v
             "jnp.sqrt(n), in place of math.sqrt(n), and its like compute with such sizes; "
             "jnp.asarray(n, float) stands for float(n)"
         )
+    elif (ufunc := _NO_UFUNC.search(message)) is not None:
+        instead = f"jnp.{ufunc[1]}(n), in place of np.{ufunc[1]}(n), and its like compute with such sizes"
+    elif message.startswith(_NO_CHOICE) and _ARANGE.search(_text_of(error)):
+        instead = "jnp.arange(n), in place of np.arange(n), and its like make arrays of such sizes"
+    elif message.endswith(_NO_PLACE):
+        instead = (
+            "jnp.asarray(values)[n], in place of values[n], for an element of a list; lax.switch(n, functions) for one "
+            "of several functions"
+        )
+    elif "unsupported format string" in message and "SymbolicDim" in message:
+        instead = 'gradix.debug.print("{}", n), in place of print(f"{n:5d}"), prints when the program runs'
     else:
         return
     line = _line_of(error)
     text = f"{why}, so Python cannot have it as a number{f', at {line}' if line else ''}.\n  instead: {instead}."
     error.args = (text, *error.args[1:])
+
+
+def _text_of(error: BaseException) -> str:
+    """The text of the line at which an error was raised, in a function of the user."""
+    file, _, line = _line_of(error).rpartition(":")
+    return linecache.getline(file, int(line)) if line.isdigit() else ""
 
 
 def _line_of(error: BaseException) -> str:
