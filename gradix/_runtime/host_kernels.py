@@ -250,17 +250,28 @@ def _sort(out, x, threads: int = 1) -> None:
         return _put_in_order(out, threads)
     if x.itemsize > 2:
         out[...] = x
-        _put_in_order(out, threads)
         if len(out) == 1 or out.shape[1] >= _LONG:
             for own, row in zip(x, out):
-                _keep_equal_ones_of_row(form, own, row)
+                n = _end_of_numbers(row)
+                _put_in_order(row[None, :n], threads)
+                _keep_equal_ones_of_row(form, own[:n], row[:n])
             return
+        _put_in_order(out, threads)
     bits, found = x.view(form.dtype), out.view(form.dtype)
     if x.itemsize <= 2:
         found[...] = _keys(x)
         _put_in_order(found, threads)
         found[...] = _flipped(found)
     _keep_equal_ones(form, bits, found)
+
+
+def _end_of_numbers(row) -> int:
+    """How many elements come before the NaNs at the end of a row, which are in order there."""
+    if not len(row) or row[-1] == row[-1]:
+        return len(row)
+    is_number = (row == row)[::-1]
+    after = int(is_number.argmax())
+    return len(row) - after if is_number[after] else 0
 
 
 def _keep_equal_ones(form: _Format, bits, found) -> None:

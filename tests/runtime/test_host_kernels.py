@@ -65,6 +65,22 @@ def in_total_order(x):
     return np.where(signed < 0, -1 - (signed & ((1 << (8 * x.dtype.itemsize - 1)) - 1)), signed)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("n", [1, 3000, 1 << 15])
+def test_rows_that_end_in_nans(n, dtype):
+    """What past its size a row is filled with stays where it is, with its bits, and what is before is sorted."""
+    x = numbers((5, n), dtype)
+    x[0, n // 2 :] = np.nan
+    x[1, n // 3 :] = np.where(np.arange(n - n // 3) % 3, -np.nan, np.nan)
+    x[2] = np.nan
+    x[3, -1:] = -np.nan
+    x[4, -1:] = 1
+    for rows in (x, *x[:, None]):
+        out = np.empty_like(rows)
+        host_kernels.sort(rows, out)
+        np.testing.assert_array_equal(bits(out), bits(np.take_along_axis(rows, places(rows), -1)))
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sorted_rows_and_their_places(shape, dtype):
