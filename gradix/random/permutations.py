@@ -13,7 +13,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.expression import SymbolicDim, is_count, is_symbolic_shape, may_have
 from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.random.generators import draws_together
@@ -176,11 +176,12 @@ def choice(
         >>> random.choice(random.key(42), 10, (3,))
         Array([4, 4, 1], dtype=int32)
     """
+    size = a if type(a) is SymbolicDim else None
     a = parameter("choice", a)
     shape = shape_of("choice", shape)
     count = math.prod(shape)
     own = a.aval.shape
-    elements = own[canonical_axis(axis, len(own))] if own else _population(a)
+    elements = own[canonical_axis(axis, len(own))] if own else size or _population(a)
     _check_population(elements, count, replace)
     if not count:
         return lax.full(shape, 0, a.aval.dtype if a.aval.shape else dtypes.python_scalar_dtype(int))
@@ -200,11 +201,11 @@ def _population(a) -> int:
 
 
 def _check_population(elements: int, count: int, replace: bool) -> None:
-    if elements <= 0 and count:
+    if count and not may_have(elements, 1):
         raise ValueError(
             f"choice: a must be greater than 0, or have elements, to draw {count} of them, got {elements}."
         )
-    if not replace and count > elements:
+    if not replace and not may_have(elements, count):
         raise ValueError(
             f"choice: without replacement, the sample (size {count}) must not be larger than the "
             f"population (size {elements}). Draw fewer, or pass replace=True."
@@ -237,11 +238,18 @@ def _weighted(key, p, elements, shape, count, replace, *, mode):
 
 def _first_of_permutation(key, a, elements, shape, count, axis):
     if not a.aval.shape:
-        return lax.reshape(lax.slice_in_dim(_shuffled_numbers(key, elements), 0, count), shape)
+        return lax.reshape(_first(_shuffled_numbers(key, elements), count, 0), shape)
     axis = canonical_axis(axis, a.aval.ndim)
     if a.aval.ndim == 1:
         drawn = _shuffle(key, a, shape=a.aval.shape, axis=0)
     else:
         drawn = _take(a, _shuffled_numbers(key, elements), axis)
     own = a.aval.shape
-    return lax.reshape(lax.slice_in_dim(drawn, 0, count, axis=axis), own[:axis] + shape + own[axis + 1 :])
+    return lax.reshape(_first(drawn, count, axis), own[:axis] + shape + own[axis + 1 :])
+
+
+def _first(x, count: int, axis: int):
+    """The first elements, which are arbitrary where values decide that there are fewer."""
+    if is_count(x.aval.shape[axis]):
+        return _take(x, lax.iota(np.dtype("int32"), count), axis)
+    return lax.slice_in_dim(x, 0, count, axis=axis)

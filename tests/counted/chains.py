@@ -3,8 +3,8 @@
 A chain is a list of steps; each is a function of one array with at least one axis, the first of which is the counted one. Applied
 to the true elements eagerly, it says what the compiled program must give.
 
-`python -m tests.counted.chains [FIRST [COUNT [SECONDS [COMPILED]]]]` tries that many chains, on the host or by compiled programs, and
-prints those that are wrong or refused, and the totals.
+`python -m tests.counted.chains [FIRST [COUNT [SECONDS [COMPILED [WITHIN]]]]]` tries that many chains, on the host or by compiled
+programs, alone or within `vmap`, `checkpoint` and loops, and prints those that are wrong or refused, and the totals.
 """
 
 import contextlib
@@ -174,6 +174,32 @@ def _are_close(want, have) -> bool:
 PLANTED = np.array([np.nan, np.inf, -np.inf, 3e38, np.nan, 0.0, -7.0, np.inf], np.float32)
 
 
+def _meant(f, x, m) -> tuple | None:
+    """The value of a chain for the true elements, and its gradient; None if it has no value for none."""
+    kept = jnp.asarray(x[m])
+    try:
+        value = np.asarray(f(kept))
+    except ValueError as e:
+        if "empty" not in str(e):
+            raise
+        return None
+    slope = np.zeros_like(x)
+    slope[m] = np.asarray(gradix.grad(f)(kept))
+    return value, slope
+
+
+def _is_meant(f, x, m, is_value: bool, want, have) -> bool:
+    if _are_close(want, have):
+        return True
+    # a compiled program may round otherwise, and so break a tie otherwise
+    kept = jnp.asarray(x[m])
+    if is_value:
+        return _are_close(np.asarray(gradix.jit(f)(kept)), have)
+    compiled = np.zeros_like(x)
+    compiled[m] = np.asarray(gradix.jit(gradix.grad(f))(kept))
+    return _are_close(compiled, have)
+
+
 def differences(chain: Chain) -> list[str]:
     """What is wrong with a chain: values and gradients in both orders against those of the true elements."""
     f, x = chain.function(), chain.x
@@ -185,33 +211,51 @@ def differences(chain: Chain) -> list[str]:
     }
     found = []
     for m in chain.masks:
-        kept = jnp.asarray(x[m])
-        try:
-            value = np.asarray(f(kept))
-        except ValueError as e:
-            if "empty" not in str(e):
-                raise
-            continue  # of no elements the chain has no value
-        slope = np.zeros_like(x)
-        slope[m] = np.asarray(gradix.grad(f)(kept))
+        meant = _meant(f, x, m)
+        if meant is None:
+            continue
         spoiled = np.where(m, x, PLANTED[: x.size])
         for name, g in tries.items():
-            want = value if name == "value" else slope
+            want = meant[0] if name == "value" else meant[1]
             have = np.asarray(g(jnp.asarray(spoiled), jnp.asarray(m)))
-            if not _are_close(want, have):
-                # a compiled program may round otherwise, and so break a tie otherwise
-                if name == "value":
-                    compiled = np.asarray(gradix.jit(f)(kept))
-                else:
-                    compiled = np.zeros_like(x)
-                    compiled[m] = np.asarray(gradix.jit(gradix.grad(f))(kept))
-                if _are_close(compiled, have):
-                    continue
+            if not _is_meant(f, x, m, name == "value", want, have):
                 found.append(f"{x[m]} of {m}: {name} is {have}, should be {want}")
     return found
 
 
-def main(first: int = 0, count: int = 10_000, seconds: int = 10**9, compiled: int = 0) -> None:
+# what a chain is in: functions of it that take a row and a mask for each example
+WITHIN = {
+    "vmap": lambda whole: gradix.vmap(whole),
+    "checkpoint": lambda whole: gradix.vmap(gradix.checkpoint(whole)),
+    "scan": lambda whole: lambda xs, ms: lax.scan(lambda c, row: (c + 1, whole(*row)), 0, (xs, ms))[1],
+    "map of checkpoint": lambda whole: lambda xs, ms: lax.map(lambda row: gradix.checkpoint(whole)(*row), (xs, ms)),
+}
+
+
+def differences_within(chain: Chain) -> list[str]:
+    """What is wrong with a chain in `vmap`, in `checkpoint` and in the bodies of loops."""
+    f, x = chain.function(), chain.x
+    meant = [(m, *both) for m in chain.masks if (both := _meant(f, x, m)) is not None]
+    if not meant:
+        return []
+    ms = np.stack([m for m, _, _ in meant])
+    xs = np.where(ms, x, PLANTED[: x.size])
+    found = []
+    for name, made in WITHIN.items():
+        g = made(lambda x, m: f(x[m]))
+        values = np.asarray(gradix.jit(g)(jnp.asarray(xs), jnp.asarray(ms)))
+        slopes = np.asarray(
+            gradix.jit(gradix.grad(lambda xs, ms, g=g: g(xs, ms).sum()))(jnp.asarray(xs), jnp.asarray(ms))
+        )
+        for (m, value, slope), has, leans in zip(meant, values, slopes, strict=True):
+            if not _is_meant(f, x, m, True, value, has):
+                found.append(f"{x[m]} of {m} in {name}: value is {has}, should be {value}")
+            if not _is_meant(f, x, m, False, slope, leans):
+                found.append(f"{x[m]} of {m} in {name}: gradient is {leans}, should be {slope}")
+    return found
+
+
+def main(first: int = 0, count: int = 10_000, seconds: int = 10**9, compiled: int = 0, within: int = 0) -> None:
     """Try chains, and print what is wrong or refused, and the totals."""
     start, done, wrong, refused = time.monotonic(), 0, 0, 0
     with contextlib.nullcontext() if compiled else on_host():
@@ -221,7 +265,7 @@ def main(first: int = 0, count: int = 10_000, seconds: int = 10**9, compiled: in
             chain = drawn(seed)
             done += 1
             try:
-                found = differences(chain)
+                found = differences_within(chain) if within else differences(chain)
             except Exception as e:  # noqa: BLE001
                 refused += 1
                 print(f"{seed}: {chain.steps} then {chain.end}: {type(e).__name__}: {str(e)[:300]}", flush=True)

@@ -6,7 +6,7 @@ import gradix
 from gradix._core.aval import ShapedArray
 from gradix._ops.basis import unbroadcast
 from gradix.errors import InconclusiveDimensionOperation
-from tests.counted.chains import differences, drawn
+from tests.counted.chains import differences, differences_within, drawn
 from tests.counted.on_host import on_host
 
 
@@ -25,6 +25,13 @@ FIRST = [*range(25), 860, 7424]
 )
 def test_a_chain(seed):
     assert differences(drawn(seed)) == []
+
+
+@pytest.mark.parametrize(
+    "seed", [10_000, 10_003, *[pytest.param(i, marks=pytest.mark.slow) for i in range(10_004, 10_200)]]
+)
+def test_a_chain_within_other_programs(seed):
+    assert differences_within(drawn(seed)) == []
 
 
 def test_cotangents_of_sizes_that_are_not_known_to_be_equal_are_refused():
@@ -56,3 +63,4 @@ def test_chains_find_what_is_not_masked(monkeypatch):
 
     monkeypatch.setattr(Sizes, "filled", lambda S, x, *_: x)
     assert any(differences(drawn(seed)) for seed in range(40))
+    assert any(differences_within(drawn(seed)) for seed in range(10_000, 10_010))

@@ -305,3 +305,18 @@ def test_exported_rows_with_two_sizes():
     )
     have = export.deserialize(exported.serialize()).call(jnp.asarray(TABLES))
     assert have.axes == (0, 1) and repr(have) == repr(gradix.vmap(_by_rows_and_columns)(jnp.asarray(TABLES)))
+
+
+@pytest.mark.parametrize(
+    "f, error, words",
+    [
+        (lambda r: r.sum(), AttributeError, r"rows.map\(lambda row: row.sum\(\)\)"),
+        (lambda r: r.counted, AttributeError, "has no attribute 'counted'"),
+        (np.asarray, TypeError, "rows.values"),
+        (jnp.asarray, TypeError, "rows.to_list"),
+        (np.sum, TypeError, "rows.values"),
+    ],
+)
+def test_what_arrays_have_says_what_rows_have(f, error, words):
+    with pytest.raises(error, match=words):
+        f(gradix.Ragged.of(ROWS))

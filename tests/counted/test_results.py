@@ -187,3 +187,24 @@ def test_results_that_were_traced_before_are_looked_at_too():
         np.testing.assert_array_equal(f(x), want)
     finally:
         gradix.config.update("jax_debug_nans", False)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: gradix.random.choice(gradix.random.key(1), x, (4,)),
+        lambda x: gradix.random.choice(gradix.random.key(1), x, (2,), replace=False),
+        lambda x: gradix.random.choice(gradix.random.key(1), x, (4,), p=x / x.sum()),
+        lambda x: gradix.random.choice(gradix.random.key(1), x, (2,), p=x / x.sum(), replace=False),
+        lambda x: gradix.random.choice(gradix.random.key(1), jnp.outer(x, x), (2,), replace=False, axis=1),
+        lambda x: gradix.random.choice(gradix.random.key(1), x, x.shape, replace=False),
+        lambda x: gradix.random.choice(gradix.random.key(1), x.shape[0], (4,)),
+        lambda x: gradix.random.choice(gradix.random.key(1), x.shape[0], (2,), replace=False),
+    ],
+)
+def test_choices_among_elements(f):
+    """Their number is known when the program runs, and decides no error when it is traced."""
+    x = np.array([0.7, -0.4, 0.9, -0.6, 1.2, 0.3], np.float32)
+    compiled = gradix.jit(lambda x, m: f(x[m]))
+    for m in (x > 0, x > 0.8):
+        np.testing.assert_array_equal(compiled(x, m), f(jnp.asarray(x[m])))

@@ -192,6 +192,20 @@ class Ragged:
         """
         return _vmap.vmap(function)(self, *args)
 
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError(
+            "rows of different lengths are no array. Write rows.values for the elements of all rows in one array, or "
+            "rows.to_list() for an array of NumPy for each row."
+        )
+
+    def __getattr__(self, name: str):
+        if name in _METHODS:
+            raise AttributeError(
+                f"rows of different lengths have no {name}: a Ragged is no array. Write rows.map(lambda row: "
+                f"row.{name}()) for each row; rows.values is an array with the elements of all rows."
+            )
+        raise AttributeError(f"'Ragged' object has no attribute {name!r}")
+
     def _repr_html_(self) -> str:
         return _showing.ragged(self)
 
@@ -300,6 +314,12 @@ class Ragged:
 def _plain(rows) -> list:
     """Rows, or rows of rows, as lists of numbers."""
     return [_plain(r) if isinstance(r, list) else r.tolist() for r in rows]
+
+
+_METHODS = frozenset(
+    "all any argmax argmin argsort astype clip cumprod cumsum dot max mean min nonzero prod ravel reshape round sort "
+    "squeeze std sum take transpose var".split()
+)
 
 
 def _no_operator(name: str):
