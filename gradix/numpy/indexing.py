@@ -105,8 +105,8 @@ def _take_outside(x, plan: IndexPlan):
     """The nearest elements, with the integers that are out of bounds left in the program."""
     numbers = {i: c.value for i, c in zip(plan.indexed, plan.columns) if i in plan.squeezed}
     shape = x.aval.shape
-    starts = [numbers.get(i, 0) for i in range(len(shape))]
-    starts = [n if type(n) is SymbolicDim else np.asarray(n, plan.index_dtype) for n in starts]
+    places = [numbers.get(i, 0) for i in range(len(shape))]
+    starts: list = [n if type(n) is SymbolicDim else np.asarray(n, plan.index_dtype) for n in places]
     sizes = [1 if i in numbers else n for i, n in enumerate(shape)]
     x = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
     starts, limits = [
