@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradix._core.jaxpr import Literal
+from gradix._core.jaxpr import HOIST_BYTES, Literal
 from gradix._stablehlo.attributes import attribute
 from gradix._stablehlo.calls import HostCallback
 from gradix._stablehlo.dimensions import SIZE
@@ -18,8 +18,6 @@ from gradix._stablehlo.types import TOKEN, storage_dtype, tensor_type
 
 if TYPE_CHECKING:
     from gradix._stablehlo.open_dimensions import OpenDimensions
-
-HOIST_BYTES = 64  # larger constants are not written into the text
 
 
 class LoweredModule(NamedTuple):

@@ -18,11 +18,10 @@ from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl
-from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Var, axis_names
+from gradix._core.jaxpr import HOIST_BYTES, ClosedJaxpr, DebugInfo, Var, axis_names
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime import dispatch
 from gradix._runtime.program import Program, lower
-from gradix._stablehlo.module import HOIST_BYTES
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
 
