@@ -18,6 +18,7 @@ from gradix._core.dtypes import (
     SIGNED,
     UNSIGNED,
     canonicalize_dtype,
+    iinfo,
     real_dtype,
 )
 from gradix._core.operators import Array
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # -- host rules that differ from NumPy's ufuncs ----------------------------------------------------
 
 _complex_functions = lazy_module("gradix._ops.complex_functions")
+_WHOLE = INTEGER | NARROW_INTEGER
 
 
 def _divides_all(y) -> bool:
@@ -200,6 +202,39 @@ def _lower_max(em, out, x, y, name="maximum", direction="GT"):
     return em.select(first, x, y)
 
 
+def _lower_div(em, out, x, y):
+    if out.dtype not in _WHOLE:
+        return em.op("divide", out, x, y)
+    quotient, is_zero = _divided(em, "divide", out, x, y)
+    if is_zero is None:
+        return quotient
+    ones = iinfo(out.dtype).max if iinfo(out.dtype).min == 0 else -1
+    return em.select(is_zero, em.splat(int(ones), out), quotient)
+
+
+def _lower_rem(em, out, x, y):
+    if out.dtype not in _WHOLE:
+        return em.op("remainder", out, x, y)
+    remainder, is_zero = _divided(em, "remainder", out, x, y)
+    return remainder if is_zero is None else em.select(is_zero, x, remainder)
+
+
+def _divided(em, name, out, x, y):
+    """Whole numbers divided, and where the divisor is 0; None if it is known to be neither 0 nor -1.
+
+    The compiler divides constants in advance, and the processor's exceptions at 0, and at the least number by -1, would
+    end the process. So it is given 1 in place of such divisors.
+    """
+    if y.number not in (None, 0, -1):
+        return em.op(name, out, x, y), None
+    is_zero = unfit = em.compare(y, em.splat(0, y.aval), "EQ")
+    if iinfo(out.dtype).min:
+        least = em.compare(x, em.splat(int(iinfo(out.dtype).min), x.aval), "EQ")
+        is_overflow = em.op("and", is_zero.aval, least, em.compare(y, em.splat(-1, y.aval), "EQ"))
+        unfit = em.op("or", is_zero.aval, is_zero, is_overflow)
+    return em.op(name, out, x, em.select(unfit, em.splat(1, y.aval), y)), is_zero
+
+
 def _lower_min(em, out, x, y):
     return _lower_max(em, out, x, y, "minimum", "LT")
 
@@ -245,7 +280,7 @@ div_p = Elementwise(
     WhereFinite(_host_div, floats=np.divide),
     lambda t, x, y: div(t, y),
     _divisor_tangent,
-    hlo="divide",
+    hlo=_lower_div,
     dtypes=NUMERIC,
     transpose=lambda ct, x, y: (div(ct, y), None),
     mesh=MeshTraits(sums="quotient"),
@@ -256,7 +291,7 @@ rem_p = Elementwise(
     HostRule(_host_rem, floats=np.fmod),
     lambda t, x, y: t,
     _rem_by,
-    hlo="remainder",
+    hlo=_lower_rem,
     dtypes=NUMERIC - COMPLEX,
     values=ValueTraits(singular=_may_divide_by_zero),
 )

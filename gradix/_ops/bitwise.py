@@ -107,6 +107,14 @@ def _emit_mulhi(em, out, x, y):
     return do("add", high, do(shift, rest, half))
 
 
+def _lower_clz(em, out, x):
+    """Leading zeros of unsigned numbers, since of negative constants XLA counts them in words of 64 bits."""
+    if x.dtype not in SIGNED:
+        return em.op("count_leading_zeros", out, x)
+    plain = make_aval(out.shape, _PLAIN_WORD[out.dtype.itemsize])
+    return em.op("bitcast_convert", out, em.op("count_leading_zeros", plain, em.op("bitcast_convert", plain, x)))
+
+
 _BITS = BOOL | INTEGER
 not_p = _Bits("not", np.invert, hlo="not", dtypes=_BITS)
 and_p = _Bits("and", np.bitwise_and, hlo="and", dtypes=_BITS)
@@ -120,7 +128,7 @@ shift_right_logical_p = _Bits(
     "shift_right_logical", _host_shift_right_logical, hlo="shift_right_logical", dtypes=INTEGER
 )
 population_count_p = _Bits("population_count", _host_population_count, hlo="popcnt", dtypes=INTEGER)
-clz_p = _Bits("clz", _host_clz, hlo="count_leading_zeros", dtypes=INTEGER)
+clz_p = _Bits("clz", _host_clz, hlo=_lower_clz, dtypes=INTEGER)
 
 mulhi_p = _Bits("mulhi", _host_mulhi, hlo=_emit_mulhi, dtypes=INTEGER)
 

@@ -20,7 +20,7 @@ _OF_A_SCALAR = f"broadcast_dimensions = {i64_array(())}"
 
 
 class Value:
-    """An SSA value: its name in the text, its aval, and its number if it is a known constant.
+    """An SSA value: its name in the text, its aval, and its number if it is a constant of whole numbers.
 
     For transposes, broadcasts, conversions and iotas, `definition` holds the name of the operation,
     its operand and its axes.
@@ -28,14 +28,21 @@ class Value:
 
     __slots__ = ("name", "aval", "type", "known", "definition")
 
-    def __init__(self, name: str, aval, type: str, known: int | None = None):
-        self.name, self.aval, self.type, self.known = name, aval, type, known
+    def __init__(self, name: str, aval, type: str):
+        self.name, self.aval, self.type = name, aval, type
+        self.known: int | None = None
         # (operation, operand, axes), or None for other operations
         self.definition: Any = None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
     ndim = property(lambda self: self.aval.ndim)
+
+    @property
+    def number(self) -> int | None:
+        """The whole number that each element is known to be."""
+        made = self.definition
+        return made[1].number if made is not None and made[0] == "broadcast_in_dim" else self.known
 
     @property
     def transposed(self) -> tuple[Value, tuple] | None:
@@ -187,8 +194,11 @@ class Writer:
     def _scalar(self, x, aval) -> Value:
         if is_symbolic_shape(aval.shape):  # of size 0 too
             return self.broadcast_in_dim(self._scalar(x, make_aval((), aval.dtype, False)), aval, ())
-        literal = f"dense<{scalar_text(x, storage_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
-        return self._constant(literal, aval)
+        text = scalar_text(x, storage_dtype(aval.dtype))
+        found = self._constant(f"dense<{text}>" if aval.size != 0 else "dense<>", aval)
+        if text.lstrip("-").isdigit():
+            found.known = int(text)
+        return found
 
     def _constant(self, literal: str, aval) -> Value:
         t = tensor_type(aval)
