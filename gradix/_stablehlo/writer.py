@@ -20,17 +20,17 @@ _OF_A_SCALAR = f"broadcast_dimensions = {i64_array(())}"
 
 
 class Value:
-    """An SSA value: its name in the text, its aval, and its number if it is a constant of whole numbers.
+    """An SSA value: its name in the text, its aval, and its number if it is known while lowering.
 
-    For transposes, broadcasts, conversions and iotas, `definition` holds the name of the operation,
-    its operand and its axes.
+    `literal` is the whole number that each element of a constant is. For transposes, broadcasts,
+    conversions and iotas, `definition` holds the name of the operation, its operand and its axes.
     """
 
-    __slots__ = ("name", "aval", "type", "known", "definition")
+    __slots__ = ("name", "aval", "type", "known", "literal", "definition")
 
-    def __init__(self, name: str, aval, type: str):
-        self.name, self.aval, self.type = name, aval, type
-        self.known: int | None = None
+    def __init__(self, name: str, aval, type: str, known: int | None = None):
+        self.name, self.aval, self.type, self.known = name, aval, type, known
+        self.literal: int | None = None
         # (operation, operand, axes), or None for other operations
         self.definition: Any = None
 
@@ -42,7 +42,7 @@ class Value:
     def number(self) -> int | None:
         """The whole number that each element is known to be."""
         made = self.definition
-        return made[1].number if made is not None and made[0] == "broadcast_in_dim" else self.known
+        return made[1].number if made is not None and made[0] == "broadcast_in_dim" else self.literal
 
     @property
     def transposed(self) -> tuple[Value, tuple] | None:
@@ -197,7 +197,7 @@ class Writer:
         text = scalar_text(x, storage_dtype(aval.dtype))
         found = self._constant(f"dense<{text}>" if aval.size != 0 else "dense<>", aval)
         if text.lstrip("-").isdigit():
-            found.known = int(text)
+            found.literal = int(text)
         return found
 
     def _constant(self, literal: str, aval) -> Value:

@@ -40,6 +40,7 @@ class _Signature:
 
     def __init__(self, in_avals, out_avals, effects=frozenset()):
         self.invars, self.out_avals, self.effects, self.jaxpr = in_avals, out_avals, effects, self
+        self.outvars = [None] * len(out_avals)  # none is known to be an argument
 
 
 def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def _normalised(row, weight, bias, eps: float):
     row = row.astype(jnp.float32)
-    weight, bias = [raise_rank(v.astype(jnp.float32), row.ndim) for v in (weight, bias)]
+    weight, bias = [raise_rank(jnp.asarray(v, jnp.float32), row.ndim) for v in (weight, bias)]
     centred = row - row.mean(-1, keepdims=True)
     scale = lax.rsqrt((centred**2).mean(-1, keepdims=True) + eps)
     return centred * scale * weight + bias

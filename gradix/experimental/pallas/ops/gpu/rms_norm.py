@@ -14,7 +14,7 @@ from gradix.numpy.promotion import raise_rank
 
 def _normalised(row, weight, bias, eps: float):
     row = row.astype(jnp.float32)
-    weight, bias = [raise_rank(v.astype(jnp.float32), row.ndim) for v in (weight, bias)]
+    weight, bias = [raise_rank(jnp.asarray(v, jnp.float32), row.ndim) for v in (weight, bias)]
     scale = lax.rsqrt((row**2).mean(-1, keepdims=True) + eps)
     return row * scale * weight + bias
 
