@@ -119,10 +119,10 @@ def test_edges_of_several_arguments():
             "owens_t": (np.array([0, 1, np.inf, 0.0, np.nan]), np.array([np.inf, np.inf, 1, 0.5, 1])),
             "comb": (np.array([5, 3, 2, -1.0, 40]), np.array([2, 4, -1, 0.0, 20])),
             "hyp2f1": (
-                np.array([1, 1, -2, 0.5, 2]),
-                np.array([2, 2, 3, 0.7, 1]),
-                np.array([3.5, 3, 0.5, 2, 3.5]),
-                np.array([1, 1, 3.0, -3, 0.99]),
+                np.array([1, 1, -2, 0.5, 2, 1, 0.5, 1]),
+                np.array([2, 2, 3, 0.7, 1, 2, 0.7, -3]),
+                np.array([3.5, 3, 0.5, 2, 3.5, 3, 1.2, 2.5]),
+                np.array([1, 1, 3.0, -3, 0.99, 1.5, 2, 4]),  # beyond 1 a polynomial alone is finite
             ),
             "hyp1f1": (np.array([-3, 1, 0, 2.0]), np.array([0.5, 2, 1, 3]), np.array([7, 0, 3, -400.0])),
             "boxcox": (np.array([0, 0, -1, 1.0, 5]), np.array([0.5, -1, 1, 0, 0])),
