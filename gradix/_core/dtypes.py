@@ -504,5 +504,23 @@ def index_dtype(dtype, sizes) -> np.dtype:
     return _INT32 if top < 0 else dtype
 
 
+def places_dtype(name: str, n, dtype: np.dtype | None = None) -> np.dtype:
+    """The integer dtype, if none is given the default one, of the places of `n` elements.
+
+    Raises:
+        OverflowError: the dtype does not hold the last place, which would come out as another.
+    """
+    dtype = python_scalar_dtype(int) if dtype is None else dtype
+    if type(n) is int and n > 128 and n - 1 > iinfo(dtype).max:
+        wider = "Ask for a wider dtype"
+        if dtype == _INT32:
+            wider = "Enable 64-bit types with gradix.config.update('jax_enable_x64', True)"
+        raise OverflowError(
+            f"{name}: {n} places of elements are out of bounds for {dtype}. "
+            f"{wider}, or take parts of the array one after the other."
+        )
+    return dtype
+
+
 iinfo = ml_dtypes.iinfo
 finfo = ml_dtypes.finfo

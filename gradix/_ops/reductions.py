@@ -270,6 +270,7 @@ class ArgExtremum(NonDifferentiable, Primitive):
             raise ValueError(
                 f"argmin and argmax require non-empty reduced dimension. operand.shape={x.shape} axis={axis}"
             )
+        dtypes.places_dtype(self.name, x.shape[axis], index_dtype)
         return make_aval(tuple([n for i, n in enumerate(x.shape) if i != axis]), index_dtype)
 
     def host(self, x, *, axes, index_dtype):

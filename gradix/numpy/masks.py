@@ -33,7 +33,8 @@ _LONG = 1 << 14
 
 def first_places(mask, size: int):
     """The places of the first `size` true elements of a row, and which of these there are."""
-    dtype, n = index_dtype(), mask.aval.size
+    n = mask.aval.size
+    dtype = dtypes.places_dtype("nonzero", n)
     slots = lax.iota(dtype, size)
     if type(n) is int and n >= _LONG and 4 * size * n.bit_length() < n:
         count = lax.cumsum(convert(mask, dtype))

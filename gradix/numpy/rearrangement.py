@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ from gradix.numpy.sorting import argsort
 
 if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike, Axes, Shape
+
+_FEW = 4  # places that are left out or inserted by joining what lies between them
 
 
 def concrete(x, why: str) -> np.ndarray:
@@ -177,14 +180,30 @@ def insert(
         values = _for_one_place(values, x, axis, scalar)
         places = np.repeat(places, values.aval.shape[axis])
     shape = (*x.aval.shape[:axis], len(places), *x.aval.shape[axis + 1 :])
-    values = stretched(convert(values, x.aval.dtype), shape)
+    alike = not values.aval.ndim
+    values = stretched(convert(values, x.aval.dtype, x.aval.weak_type), shape)
     order = np.argsort(places, kind="stable")
+    starts, first = np.unique(places[order], return_index=True)
+    if len(starts) <= _FEW and (alike or (order[1:] > order[:-1]).all()):
+        parts = _runs(x, [0, *starts], [*starts, n], axis)
+        new = _runs(values, first, [*first[1:], len(places)], axis)
+        return _joined([v for pair in zip_longest(parts, new) for v in pair if v is not None], x, axis)
     at = places[order] + np.arange(len(places))
     picks = np.full(n + len(places), -1)
     picks[at] = n + order
     picks[picks < 0] = np.arange(n)
-    both = lax.concatenate([x, convert(values, x.aval.dtype, x.aval.weak_type)], axis)
-    return take_index(both, (*[slice(None)] * axis, picks.astype(np.int32)))
+    return take_index(lax.concatenate([x, values], axis), (*[slice(None)] * axis, picks))
+
+
+def _runs(x, starts, stops, axis: int) -> list:
+    """The parts of an array from each start to its stop along an axis."""
+    return [lax.slice_in_dim(x, int(start), int(stop), axis=axis) for start, stop in zip(starts, stops)]
+
+
+def _joined(parts: list, x, axis: int):
+    """The parts that have elements one behind the other, as the type of an array that they come from."""
+    parts = [part for part in parts if part.aval.shape[axis]]
+    return lax.concatenate(parts, axis) if parts else lax.slice_in_dim(x, 0, 0, axis=axis)
 
 
 def _inserted_at(x, obj, values, axis: int):
@@ -227,6 +246,8 @@ def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
     """The places that an argument `obj` names, and whether it is a single integer."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n)), False
+    if type(obj) is int:
+        return np.array([obj]), True
     held = concrete(as_operand(name, obj, 1), f"The obj argument of jnp.{name} determines the shape of the result.")
     if held.dtype == bool:
         if held.shape != (n,):
@@ -291,9 +312,12 @@ def delete(
         raise ValueError(f"delete: index {places[0]} is out of bounds for axis {axis} with size {n}.")
     if ((places < -n) | (places >= n)).any():
         raise IndexError(f"delete: indices {places.tolist()} are out of bounds for axis {axis} with size {n}.")
+    gone = np.unique(np.where(places < 0, places + n, places))
+    if len(gone) <= _FEW:
+        return _joined(_runs(x, [0, *(gone + 1)], [*gone, n], axis), x, axis)
     kept = np.ones(n, bool)
-    kept[places] = False
-    return take_index(x, (*[slice(None)] * axis, np.flatnonzero(kept).astype(np.int32)))
+    kept[gone] = False
+    return take_index(x, (*[slice(None)] * axis, np.flatnonzero(kept)))
 
 
 def _without(obj, n):

@@ -60,15 +60,16 @@ def nonzero(
     mask = truth("nonzero", a)
     if not mask.aval.ndim:
         raise ValueError("nonzero: a must have at least one axis, got a scalar. Write jnp.atleast_1d(a).")
+    dtype = dtypes.places_dtype("nonzero", mask.aval.size)
     if size is None and isinstance(mask, Tracer) and mask._decides:
         return tuple(decided_places(mask))
     if size is None and decides_sizes(mask):
         return tuple(counted_places(mask))
     if size is None:
-        return tuple([wrap_host(i.astype(index_dtype())) for i in np.nonzero(_known(mask))])
+        return tuple([wrap_host(i.astype(dtype)) for i in np.nonzero(_known(mask))])
     fills = _fills(fill_value, mask.aval.ndim)
     if size == 0 or not mask.aval.size:
-        return tuple([lax.full((size,), number(0, index_dtype()) if mask.aval.size else f) for f in fills])
+        return tuple([lax.full((size,), number(0, dtype) if mask.aval.size else f) for f in fills])
     places, there = first_places(ravel(mask), size)
     out = unravelled(places, mask.aval.shape)
     return tuple([where(there, i, f) for i, f in zip(out, fills)])
@@ -180,12 +181,8 @@ def searchsorted(
     x, v = promote_dtypes("searchsorted", a, v)
     if x.aval.ndim != 1:
         raise ValueError(f"searchsorted: a must be a vector, got shape {x.aval.shape}.")
-    n, own = x.aval.shape[0], dtypes.python_scalar_dtype(int)
-    if type(n) is int and n > dtypes.iinfo(own).max:
-        raise OverflowError(
-            f"searchsorted: indices into a vector of size {n} are out of bounds for {own}. Enable 64-bit types with "
-            "gradix.config.update('jax_enable_x64', True), or search parts of the vector."
-        )
+    n = x.aval.shape[0]
+    own = dtypes.places_dtype("searchsorted", n + 1 if type(n) is int else n)
     if sorter is not None:
         x = take_index(x, as_operand("searchsorted", sorter))
     return convert(_places(x, v, side, method), own)

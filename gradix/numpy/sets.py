@@ -182,7 +182,8 @@ def _unique_known(rows: np.ndarray, equal_nan: bool) -> list:
 
 def _unique_counted(rows, equal_nan: bool, places: bool) -> list:
     """As `_unique_of_size`, for as many values as there are."""
-    n, dtype = rows.aval.shape[0], index_dtype()
+    n = rows.aval.shape[0]
+    dtype = dtypes.places_dtype("unique", n)
     if n == 0:
         none = lax.full((0,), number(0, dtype))
         return [rows, none, none, none]
@@ -202,7 +203,8 @@ def _unique_counted(rows, equal_nan: bool, places: bool) -> list:
 
 def _unique_of_size(rows, equal_nan: bool, size: int, fill_value, places: bool) -> list:
     """Values, first places, inverse and counts; `places` is whether the second and third count."""
-    n, dtype = rows.aval.shape[0], index_dtype()
+    n = rows.aval.shape[0]
+    dtype = dtypes.places_dtype("unique", n)
     if not n:
         if size and fill_value is None:
             raise ValueError(f"unique: ar is empty, so the {size} values must be filled in. Give fill_value=.")

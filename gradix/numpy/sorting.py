@@ -102,7 +102,8 @@ def argsort(
         Array([1, 2, 0], dtype=int32)
     """
     x, axis = _prepared("argsort", a, axis, kind, order)
-    dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "argsort")
+    dtype = None if dtype is None else dtypes.requested_dtype(dtype, "argsort")
+    dtype = dtypes.places_dtype("argsort", x.aval.shape[axis], dtype)
     places = lax.broadcasted_iota(dtype, x.aval.shape, axis)
     if not descending:
         return lax.sort((x, places), dimension=axis, is_stable=stable, num_keys=1)[1]
@@ -144,7 +145,8 @@ def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> A
     if not rows[0].aval.ndim:
         return number(0, dtypes.python_scalar_dtype(int))
     axis = axis_of(axis, rows[0].aval.ndim)
-    places = lax.broadcasted_iota(dtypes.python_scalar_dtype(int), rows[0].aval.shape, axis)
+    dtype = dtypes.places_dtype("lexsort", rows[0].aval.shape[axis])
+    places = lax.broadcasted_iota(dtype, rows[0].aval.shape, axis)
     return lax.sort((*rows[::-1], places), dimension=axis, num_keys=len(rows))[-1]
 
 

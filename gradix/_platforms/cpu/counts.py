@@ -25,6 +25,7 @@ from gradix._platforms.records import Rewrite
 
 _STEP = 8  # indices in a step of the loop
 _FEWEST = 1 << 14  # indices from which the loop pays
+_MOST = (1 << 31) - 1  # indices that the loop counts
 _DTYPES = frozenset([np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")])
 
 
@@ -39,7 +40,8 @@ def _is_of_one_number(site) -> bool:
     if site.primitive.combine is None and site.params["update_jaxpr"] is not None:
         return False
     alone = site.params["dimension_numbers"].inserted_window_dims == (0,)
-    return alone and indices.aval.size == updates.aval.size >= max(_FEWEST, x.aval.size) and x.aval.size > 0
+    count = updates.aval.size
+    return alone and indices.aval.size == count and max(_FEWEST, x.aval.size) <= count <= _MOST and x.aval.size > 0
 
 
 def _by_elements(em, site, x, indices, updates):
@@ -87,7 +89,7 @@ def emit_scatter(em, x, indices, updates, combine):
 def _is_long_row(site) -> bool:
     """Whether places are looked for in one long row."""
     (mask,) = site.values
-    is_row = site.is_static() and mask.aval.ndim == 1 and mask.aval.size >= _FEWEST
+    is_row = site.is_static() and mask.aval.ndim == 1 and _FEWEST <= mask.aval.size <= _MOST
     return is_row and site.params["size"] is not None
 
 
