@@ -11,7 +11,7 @@ JOBS ?= 2
 PYTEST := $(PY) -m pytest
 SPEC := ../shared/spec
 
-.PHONY: help demo docs notebooks gallery test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample spec clean
+.PHONY: help demo docs notebooks gallery charts test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample spec clean
 # Steps of `make test` run one after the other, also under `make -j`.
 .NOTPARALLEL:
 
@@ -21,6 +21,7 @@ help:
 	@echo "make test-full  the same with the slow tests"
 	@echo "make docs       the site of the documentation with its reference, in build/docs/html"
 	@echo "make notebooks  the pages under \"Learn\" and the examples as notebooks, in build/notebooks"
+	@echo "make charts     the libraries that draw the page of a profile, bundled anew (needs Node)"
 	@echo "make bench      speed against the reference implementation, as ratios"
 	@echo "make gpu        for a machine with a GPU: values there, and speed, as a report (docs/devices.md)"
 	@echo "make ecosystem  the programs of 53 libraries written for JAX, on Gradix and on JAX in turns"
@@ -98,6 +99,10 @@ notebooks: $(VENV)/stamp-demo
 # The pictures of the gallery, by the examples in full.
 gallery: $(VENV)/stamp-demo
 	$(PY) -m docs.gallery
+
+# What draws the page of a profile, from the versions that charts/package.json names; the result is committed.
+charts:
+	cd charts && npm ci --no-fund --no-audit && npm run --silent build
 
 bench: $(VENV)/stamp-bench
 	$(PY) -m benchmarks

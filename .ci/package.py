@@ -43,7 +43,7 @@ SAMPLE = (
     "tests/test_layers.py",
     "tests/transforms/test_grad.py",
 )
-IN_THE_WHEEL = ("gradix/py.typed", "gradix/__init__.py")
+IN_THE_WHEEL = ("gradix/py.typed", "gradix/__init__.py", "gradix/_api/costs/web/charts.min.js")
 IN_THE_SOURCES = (
     "conftest.py",
     "Makefile",

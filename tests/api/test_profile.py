@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -160,21 +159,6 @@ def test_the_timeline_for_perfetto(taken, tmp_path):
     assert any(e["args"].get("line", "").endswith(f"{HERE}:{FIRST + 1}") for e in told["traceEvents"])
 
 
-def test_the_page_needs_nothing_else(taken, tmp_path):
-    page = taken.to_html()
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
-    assert (
-        HERE in page
-        and "y = x @ x" in page
-        and "Timeline" in page
-        and "<details" in page
-        and "prefers-color-scheme: dark" in page
-    )
-    assert taken._repr_html_() in page
-    taken.save(tmp_path / "p.html")
-    assert (tmp_path / "p.html").read_text(encoding="utf-8") == page
-
-
 def test_lines_are_compared_with_what_the_machine_reaches(taken, monkeypatch):
     top = machine_peak.Peak(1e10, 1e9)
     assert (
@@ -193,37 +177,6 @@ def test_lines_are_compared_with_what_the_machine_reaches(taken, monkeypatch):
     assert f"{100 * share:.0f} % {limit}" in page and "reaches 10 Gflop/s in a product, and moves 1.0 GB/s" in page
 
 
-def test_source_with_marks_is_shown_as_text():
-    f = eval(compile("lambda x: x @ x  # </script><b>&\n", "marks <&>.py", "eval"))
-    page = gradix.profile(f)(X).to_html()
-    assert "marks <&>" not in page and "marks &lt;&amp;&gt;" in page
-
-
-@pytest.mark.slow
-def test_the_page_in_a_browser(taken, tmp_path):
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("there is no browser on this machine")
-    taken.save(tmp_path / "p.html")
-    done = subprocess.run(
-        [
-            browser,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--enable-logging=stderr",
-            "--dump-dom",
-            f"file://{tmp_path}/p.html",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert re.search(r'<svg class="timeline" viewBox="0 0 1000 \d+"><rect', done.stdout)
-    assert '<svg class="memory" viewBox="0 0 1000 140"><polygon' in done.stdout
-    assert "CONSOLE" not in done.stderr
-
-
 def test_the_magic_of_notebooks():
     made, names = {}, {"gradix": gradix, "X": X, "f": products}
     shell = SimpleNamespace(
@@ -237,8 +190,16 @@ def test_the_magic_of_notebooks():
 
 
 def test_nothing_is_loaded_before_it_is_named():
-    code = "import gradix, gradix.numpy as jnp, sys; gradix.jit(gradix.grad(lambda x: jnp.sin(x).sum()))(jnp.ones(3)); print([m for m in sys.modules if 'gradix._api.costs' in m or 'gradix._runtime.hlo' in m])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    code = """
+import gradix, gradix.numpy as jnp, sys
+loaded = lambda *names: [m for m in sys.modules if any(name in m for name in names)]
+gradix.jit(gradix.grad(lambda x: jnp.sin(x).sum()))(jnp.ones(3))
+print(loaded("gradix._api.costs", "gradix._runtime.hlo"))
+p = gradix.profile(jnp.sin)(jnp.ones(3))
+print(loaded("costs.page"), loaded("costs.flow"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n[] []\n"
     assert profile is gradix.profile
 
 

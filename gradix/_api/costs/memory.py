@@ -113,10 +113,24 @@ class Memory:
 
 def memory_of(traced: Traced, avals: tuple) -> Memory:
     """The memory of the program of a signature."""
+    return Memory(lined(traced, avals), operand_names(traced))
+
+
+def operand_names(traced: Traced) -> tuple[str, ...]:
+    """The names of what a signature's program is called with."""
     every = traced.debug.arg_names
     own = ["(captured)" if i is None else every[i] for i in traced.operands]
-    names = (*["(captured)"] * len(traced.consts), *own)
-    return Memory(lined(traced, avals), names)
+    return (*["(captured)"] * len(traced.consts), *own)
+
+
+def parameter_name(found: Lined, parameter: int, names: tuple[str, ...]) -> str:
+    """The name of a parameter of a compiled program, of the names of what it is called with."""
+    lowered = found.program.lowered
+    number = parameter - len(lowered.const_args)
+    if not 0 <= number < len(lowered.kept):
+        return "(captured)"
+    position = lowered.kept[number]
+    return names[position] if position < len(names) else ""
 
 
 def explain(error: Exception, function: Any, args: tuple, kwargs: dict) -> None:
@@ -172,15 +186,9 @@ def _row(found: Lined, key: tuple, held: list[tuple[Buffer, int]], names) -> Mem
 
 def _name(found: Lined, buffer: Buffer, names) -> str:
     """The name of the argument in a buffer."""
-    parameters = [p.id for p in found.module.entry.parameters]
-    lowered = found.program.lowered
-    if buffer.made_by.id not in parameters:
+    if buffer.made_by.id not in [p.id for p in found.module.entry.parameters]:
         return ""
-    number = buffer.made_by.parameter - len(lowered.const_args)
-    if not 0 <= number < len(lowered.kept):
-        return "(captured)"
-    position = lowered.kept[number]
-    return names[position] if position < len(names) else ""
+    return parameter_name(found, buffer.made_by.parameter, names)
 
 
 def _made_by(row: MemoryRow) -> str:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from gradix._api.costs.lines import Lined, described, lined, phase
-from gradix._api.costs.runs import Run, runs_of
+from gradix._api.costs.runs import Counted, Run, runs_of
 from gradix._api.devices import live_arrays
 from gradix._api.jit.jitted_function import JitFunction, jitted_functions, kept
 from gradix._api.jit.traced import Traced
@@ -42,6 +42,7 @@ class Recording:
 
     def __init__(self) -> None:
         self.compiler: list[events.Event] = []
+        self.ended: list[float] = []  # when each event of the compiler ended, since the beginning
         self.runs: list[Run] = []
         self.eager: dict[tuple, list[float]] = {}  # count, seconds, bytes
         self.programs: dict[tuple[str, int], Lined] = {}
@@ -60,8 +61,9 @@ class Recording:
         self._evaluate = seams.evaluate
         seams.evaluate = self._evaluated
         kept.append(self.functions)
-        events.listeners.append(self.compiler.append)
-        events.details.append(self.compiler.append)
+        events.listeners.append(self._noted)
+        events.details.append(self._noted)
+        self._start = time.perf_counter()
         options = xla_profiler.ProfileOptions()
         options.host_tracer_level, options.python_tracer_level = 2, 0
         try:
@@ -69,7 +71,6 @@ class Recording:
         except BaseException:
             self._undo()
             raise
-        self._start = time.perf_counter()
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -87,8 +88,12 @@ class Recording:
         _recording.clear()
         seams.evaluate = self._evaluate
         kept[:] = [held for held in kept if held is not self.functions]
-        events.listeners.remove(self.compiler.append)
-        events.details.remove(self.compiler.append)
+        events.listeners.remove(self._noted)
+        events.details.remove(self._noted)
+
+    def _noted(self, event: events.Event) -> None:
+        self.compiler.append(event)
+        self.ended.append(time.perf_counter() - self._start)
 
     def _evaluated(self, primitive, arrays, params):
         """An eager operation, which is waited for so that its time is that of its line."""
@@ -114,16 +119,19 @@ class Recording:
         counted[2] += sum([getattr(x, "nbytes", 0) for x in moved])
         return found
 
+    def counted(self) -> dict[tuple[str, int], dict[str, Counted]]:
+        """How often each operation of each program ran, and how long, by name."""
+        found: dict[tuple[str, int], dict[str, Counted]] = {}
+        for run in self.runs:
+            of = found.setdefault((run.program, run.number), {})
+            calls, seconds = of.get(run.name, (0, 0.0))
+            of[run.name] = Counted(calls + (not run.is_part), seconds + run.own)
+        return found
+
     def work(self) -> list[Work]:
         """What each line did, apart for each operation; programs are compiled again with lines."""
-        by_program: dict[tuple[str, int], dict[str, list[float]]] = {}
-        for run in self.runs:
-            counted = by_program.setdefault((run.program, run.number), {})
-            held = counted.setdefault(run.name, [0, 0.0])
-            held[0] += not run.is_part
-            held[1] += run.own
         found = []
-        for (name, number), counted in by_program.items():
+        for (name, number), counted in self.counted().items():
             signature = _signature_of(name, number, set(counted))
             if signature is None:  # one of an eager operation, whose time is counted as such
                 continue
@@ -132,7 +140,7 @@ class Recording:
             for operation, (calls, seconds) in counted.items():
                 instruction = program.module.by_name.get(operation)
                 if instruction is not None:
-                    found += _shared(program.module, instruction, int(calls), seconds)
+                    found += _shared(program.module, instruction, calls, seconds)
         for (at, operation), (count, seconds, nbytes) in self.eager.items():
             place = Place(at.file, at.line)
             found.append(Work(place, "", "eager", operation, int(count), seconds, nbytes, 0.0))

@@ -41,6 +41,13 @@ class Run(NamedTuple):
     is_part: bool = False
 
 
+class Counted(NamedTuple):
+    """How often an operation ran, and the seconds that it took without those inside of it."""
+
+    calls: int
+    seconds: float
+
+
 class _Span(NamedTuple):
     """A time in which one thread did one thing.
 

@@ -120,6 +120,30 @@ def peak(found: list[Buffer], sizes: dict[int, int]) -> Peak:
     return Peak(sum([n for _, n in alive]), alive, at)
 
 
+def taken(found: list[Buffer], end: int) -> list[int]:
+    """The bytes that temporaries take at each position of a program.
+
+    Args:
+        found: the buffers.
+        end: the number of positions.
+    """
+    temporary = [b for b in _ended_where_taken_over(found) if b.kind == "temporary" and b.nbytes]
+    begun: dict[int, list[Buffer]] = {}
+    ended: dict[int, list[Buffer]] = {}
+    for b in temporary:
+        begun.setdefault(b.first, []).append(b)
+        ended.setdefault(b.last + 1, []).append(b)
+    sums, alive, now = [], {}, 0
+    for position in range(end):
+        changed = [*begun.get(position, ()), *ended.get(position, ())]
+        alive.update({id(b): b for b in begun.get(position, ())})
+        for b in ended.get(position, ()):
+            alive.pop(id(b), None)
+        now = _taken(list(alive.values())) if changed else now
+        sums.append(now)
+    return sums
+
+
 def _moment(temporary: list[Buffer], changes: dict[int, int]) -> int:
     """The position at which buffers take most memory, where they overlap once.
 
