@@ -90,12 +90,12 @@ class Flow:
                 self._line(held, inside)
 
     def _shown(self, part: Computation) -> list[Instruction]:
-        """The instructions that do something; of a call of one part that is a single one, that one."""
+        """The instructions that do something; in place of a call of a single one, that one."""
         found = []
         for i in part.instructions:
             if i.opcode == "call":
                 inner = self._shown(self._module.computations[i.called[0]])
-                found += inner if len(inner) == 1 else [i]
+                found += inner if len(inner) < 2 else [i]
                 if len(inner) == 1:
                     self._calls[inner[0].id] = i
             elif i.opcode not in _PASSED_THROUGH:

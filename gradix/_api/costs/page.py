@@ -33,7 +33,10 @@ _MOST_BOXES = 3000  # of the graphs of all programs
 _MOST_PROGRAMS = 12
 _MOST_MOMENTS = 800  # of the curve of memory
 _AROUND = 3  # lines of source around those with costs
-_FOOT = "<footer class='quiet'>Drawn with Apache ECharts (Apache-2.0) and dagre (MIT), whose notices it has.</footer>"
+_FOOT = (
+    "<footer class='quiet'>Drawn with Apache ECharts (Apache-2.0) and dagre (MIT); "
+    "their notices are in the page, compressed with them.</footer>"
+)
 _STAGES = ("trace", "lower", "compile", "load", "run", "eager", "other")
 
 

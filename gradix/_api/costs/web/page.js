@@ -3,6 +3,7 @@
   "use strict";
   const MOST_SHOWN = 300; // boxes of a graph at a time
   const FEW = 24; // boxes that a graph begins with
+  const TALLEST = 720; // the window of a graph
   const LEGIBLE = .65; // the scale that a graph begins with at least
   const TITLE = 22, PAD = 12, GAP = 18, MARGIN = 14; // of unfolded boxes: the height of the title, the space inside, between and around
   const PARENT = 0, KIND = 1, NAME = 2, PLACE = 3, SCOPE = 4, PHASE = 5, SHAPE = 6, CALLS = 7, TIME = 8, FLOPS = 9,
@@ -56,13 +57,14 @@
       this.root = root;
       this.data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
       this.wanted = "";
+      this.colors = {}; // those of the page that were asked for; others in the dark
       this.drawn = [];
       this.sortable();
       this.links();
       root.querySelector("input").addEventListener("input", event => this.search(event.target.value));
     }
 
-    color(name) { return getComputedStyle(this.root).getPropertyValue(`--${name}`).trim(); }
+    color(name) { return this.colors[name] ??= getComputedStyle(this.root).getPropertyValue(`--${name}`).trim(); }
 
     // A colour between that of a box and that of heat.
     heat(share) {
@@ -118,7 +120,7 @@
       this.drawn = [this.graph, new Timeline(this, this.root.querySelector(".timeline-drawn")),
         new Memory(this, this.root.querySelector(".memory-drawn"))];
       this.show(0);
-      const again = () => this.drawn.forEach(part => part.draw());
+      const again = () => { this.colors = {}; this.drawn.forEach(part => part.draw()); };
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
       let width = this.root.clientWidth;
       new ResizeObserver(() => {
@@ -198,9 +200,6 @@
         around.inner.unshift(node);
       }
       this.top = this.nodes.filter(node => node.parent < 0);
-      let order = 0;
-      const walk = nodes => nodes.forEach(n => { n.order = order++; walk(n.inner); });
-      walk(this.top);
       this.whole = this.top.reduce((sum, node) => sum + node.time, 0) || 1;
       this.open = new Set();
       const refused = new Set();
@@ -259,22 +258,26 @@
       if (!this.folds(node)) return;
       const opens = !this.open.has(node.number);
       if (opens && this.seen().length + node.inner.length > MOST_SHOWN) {
-        this.told.textContent = `at most ${MOST_SHOWN} boxes are shown at a time; fold others first`;
+        this.refuse();
         return;
       }
       if (opens) this.open.add(node.number); else this.open.delete(node.number);
       this.draw(node);
     }
 
+    refuse() { this.told.textContent = `At most ${MOST_SHOWN} boxes are shown at a time: fold others first.`; }
+
     // Unfold all boxes that are seen, the costliest first, as far as there is room.
     unfoldLevel() {
-      let seen = this.seen(), left = MOST_SHOWN - seen.length;
+      const seen = this.seen();
+      let left = MOST_SHOWN - seen.length, refused = false;
       for (const node of seen.filter(n => this.folds(n)).sort((a, b) => b.time - a.time)) {
-        if (node.inner.length > left) continue;
+        if (node.inner.length > left) { refused = true; continue; }
         left -= node.inner.length;
         this.open.add(node.number);
       }
       this.draw();
+      if (refused) this.refuse();
     }
 
     foldAll() { this.open.clear(); this.view = null; this.draw(); }
@@ -328,14 +331,42 @@
       return levels;
     }
 
+    // The place of each box in an order in which few bytes go backwards, by the method of Eades, Lin and Smyth: lines of
+    // code run several times, so that the flow between them has cycles.
+    ordered(nodes, flow) {
+      const left = new Map(nodes.map(n => [n.number, {before: new Map(), after: new Map()}]));
+      for (const [key, nbytes] of flow) {
+        const [a, b] = key.split(" ").map(Number);
+        left.get(a).after.set(b, nbytes);
+        left.get(b).before.set(a, nbytes);
+      }
+      const sum = values => [...values].reduce((a, b) => a + b, 0), first = [], last = [];
+      const take = (number, list) => {
+        for (const a of left.get(number).before.keys()) left.get(a).after.delete(number);
+        for (const b of left.get(number).after.keys()) left.get(b).before.delete(number);
+        left.delete(number);
+        list.push(number);
+      };
+      while (left.size) {
+        const numbers = [...left.keys()], source = numbers.find(k => !left.get(k).before.size);
+        const sink = numbers.findLast(k => !left.get(k).after.size);
+        const gain = k => sum(left.get(k).after.values()) - sum(left.get(k).before.values());
+        if (source !== undefined) take(source, first);
+        else if (sink !== undefined) take(sink, last);
+        else take(numbers.reduce((a, b) => gain(a) >= gain(b) ? a : b), first);
+      }
+      return new Map([...first, ...last.reverse()].map((number, k) => [number, k]));
+    }
+
     // Boxes in layers along the flow; what is not connected stands side by side, in rows.
     packed(nodes, sizes, flow) {
-      const joined = new Map(nodes.map(n => [n.number, n.number]));
+      const order = this.ordered(nodes, flow);
+      const joined = new Map(nodes.map(n => [n.number, n.number])); // of connected boxes one stands for all
       const root = k => { while (joined.get(k) !== k) k = joined.get(k); return k; };
       const lines = new Map();
       for (const [key, nbytes] of flow) {
-        const [a, b] = key.split(" ").map(Number), back = this.nodes[a].order > this.nodes[b].order;
-        // What goes back to a line of the code that ran before is laid out as if it went the other way.
+        const [a, b] = key.split(" ").map(Number), back = order.get(a) > order.get(b);
+        // What goes backwards is laid out as if it went the other way.
         const [v, w] = back ? [b, a] : [a, b], other = lines.get(`${v} ${w}`);
         lines.set(`${v} ${w}`, {v, w, nbytes: nbytes + (other?.nbytes ?? 0), ends: other ? [true, true] : [back, !back]});
         joined.set(root(a), root(b));
@@ -371,6 +402,12 @@
       for (const line of lines) graph.setEdge(line.v, line.w, {...line});
       layout(graph);
       const boxes = new Map(nodes.map(n => [n.number, graph.node(String(n.number))]));
+      const rows = new Map(); // the height of each row of boxes, which lines pass straight
+      for (const {y, height} of boxes.values()) rows.set(Math.round(y), Math.max(rows.get(Math.round(y)) ?? 0, height));
+      const passed = ({x, y}) => {
+        const half = (rows.get(Math.round(y)) ?? 0) / 2;
+        return half ? [-half - 10, -half, half, half + 10].map(dy => ({x, y: y + dy})) : [{x, y}];
+      };
       const drawn = graph.edges().map(e => { // lines leave a box below and enter one above
         const edge = graph.edge(e), {points} = edge, last = points.length - 1;
         const end = (number, toward, side) => {
@@ -378,17 +415,22 @@
           return {x: Math.min(Math.max(toward.x, x - reach), x + reach), y: y + side * height / 2};
         };
         const from = end(edge.v, points[1], 1), to = end(edge.w, points[last - 1], -1);
-        return {...edge, points: [from, {x: from.x, y: from.y + 14}, ...points.slice(1, last), {x: to.x, y: to.y - 16}, to]};
+        return {...edge, points: [from, {x: from.x, y: from.y + 14}, ...points.slice(1, last).flatMap(passed), {x: to.x, y: to.y - 16}, to]};
       });
-      return {width: graph.graph().width, height: graph.graph().height, boxes, lines: drawn};
+      // Lines may pass outside of all boxes.
+      const across = drawn.flatMap(line => line.points.map(p => p.x)), left = Math.min(0, ...across.map(x => x - 4));
+      for (const box of boxes.values()) box.x -= left;
+      for (const line of drawn) line.points = line.points.map(p => ({x: p.x - left, y: p.y}));
+      const width = Math.max(graph.graph().width, ...across.map(x => x + 4)) - left;
+      return {width, height: graph.graph().height, boxes, lines: drawn};
     }
 
     draw(kept = null) {
       const page = this.page, old = this.view, oldAt = kept && this.graph && this.center(kept.number);
       const graph = this.layout(), {width: w, height: h} = graph;
-      const width = this.box.clientWidth || 800, fits = Math.min(1, width / w);
-      const scale = old && kept ? old.scale : Math.max(fits, LEGIBLE);
-      const height = Math.round(Math.min(Math.max(h * Math.max(fits, scale), 180), 640));
+      const width = this.box.clientWidth || 800, fits = Math.min(1, width / w, TALLEST / h);
+      const scale = old && kept ? old.scale : fits >= LEGIBLE ? fits : Math.max(Math.min(1, width / w), LEGIBLE);
+      const height = Math.round(Math.min(Math.max(h * Math.max(fits, scale), 180), TALLEST));
       if (!this.chart) {
         this.chart = page.chart(this.box, height);
         this.chart.on("click", event => this.click(event));
@@ -406,9 +448,10 @@
       if (old && oldAt && at) {
         this.view.x = at[0] - (oldAt[0] - old.x) * old.scale / scale;
         this.view.y = at[1] - (oldAt[1] - old.y) * old.scale / scale;
-      } else if (w * scale > width) {
-        const hot = this.seen().reduce((a, b) => a.time >= b.time ? a : b, this.top[0]);
-        if (hot) this.view.x = this.center(hot.number)[0] - width / scale / 2;
+      } else if (this.top.length) { // begin where most time goes
+        const [x, y] = this.center(this.seen().reduce((a, b) => a.time >= b.time ? a : b).number);
+        if (w * scale > width) this.view.x = x - width / scale / 2;
+        if (y > height / scale - 60) this.view.y = y - height / scale / 2;
       }
       const shown = this.seen().length;
       const hidden = this.nodes.filter(n => n.leftOut).length;
