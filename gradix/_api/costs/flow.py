@@ -258,7 +258,12 @@ class Flow:
         nodes = []
         for n in self.nodes:
             origin = n.origin
-            told = [n.parent, text(n.kind), text(n.name), place(origin.place if origin is not None else None)]
+            told: list[float] = [
+                n.parent,
+                text(n.kind),
+                text(n.name),
+                place(origin.place if origin is not None else None),
+            ]
             told += [
                 text(origin.scope if origin is not None else ""),
                 text(phase(origin) if origin is not None else ""),
