@@ -13,7 +13,7 @@ from typing import Any
 
 from gradix._base import source
 from gradix._base.source import located
-from gradix._base.tree import keystr, tree_flatten_with_path
+from gradix._base.tree import keystr, numbered, tree_flatten_with_path
 from gradix._core.jaxpr import DebugInfo
 
 # The references are weak, so that a closure and what it captured are freed with their last user.
@@ -158,7 +158,7 @@ class Names(DebugInfo):
 
     @property
     def arg_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        args, kwargs = self._tree.unflatten(range(self._tree.num_leaves))
+        args, kwargs = numbered(self._tree)
         every = argument_names(self._function, len(args) + len(self._statics))
         given = [n for i, n in enumerate(every) if i not in self._statics]
         pairs = [*zip(given, args), *sorted(kwargs.items())]

@@ -17,7 +17,7 @@ from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import tree_map, tree_structure, treedef_tuple
+from gradix._base.tree import numbered, tree_map, tree_structure, treedef_tuple
 from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
@@ -204,7 +204,7 @@ def _length(rows, length, tree) -> int:
 
 
 def _names(tree) -> list[str]:
-    return leaf_names("xs", tree.unflatten(range(tree.num_leaves)))
+    return leaf_names("xs", numbered(tree))
 
 
 def _table(rows, tree) -> str:

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from gradix._base.lazy import lazy_module
-from gradix._base.tree import keystr, tree_flatten_with_path
+from gradix._base.tree import keystr, numbered, tree_flatten_with_path
 from gradix._core import display
 from gradix._core.scalar_types import dtype_name
 from gradix._core.trace import Tracer
@@ -118,9 +118,7 @@ def stats(s, title: str = "stats of a jitted function") -> str:
 
 def structure(tree) -> str:
     """The structure of a pytree: its text, and the paths of its leaves."""
-    paths = [
-        keystr(path) or "(the leaf)" for path, _ in tree_flatten_with_path(tree.unflatten([0] * tree.num_leaves))[0]
-    ]
+    paths = [keystr(path) or "(the leaf)" for path, _ in tree_flatten_with_path(numbered(tree))[0]]
     count = len(paths)
     more = [(f"… {count - _ROWS} more",)] * (count > _ROWS)
     title = f"structure of a pytree, {count} {'leaf' if count == 1 else 'leaves'}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gradix._api.arguments import Names, name_of, place_of, signature
 from gradix._api.boundary import Flat, around, arrays, positional
 from gradix._base import config as _config
-from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
+from gradix._base.tree import equality_errors, keystr, numbered, tree_flatten_with_path
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl
 from gradix._core.divisions import entries, sums
@@ -206,7 +206,7 @@ def differs(a, b) -> str:
 
 
 def _paths(tree) -> list:
-    return [path for path, _ in tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
+    return [path for path, _ in tree_flatten_with_path(numbered(tree))[0]]
 
 
 def _listed(lines) -> str:

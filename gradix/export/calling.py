@@ -9,7 +9,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.derivatives.custom_vjp import custom_vjp
 from gradix._base import config
-from gradix._base.tree import equality_errors, keystr, tree_flatten, tree_flatten_with_path
+from gradix._base.tree import equality_errors, keystr, numbered, tree_flatten, tree_flatten_with_path
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -198,7 +198,7 @@ def _sized(shape: tuple, values: dict) -> tuple:
 
 def argument_names(exported) -> list[str]:
     """The names of the arguments by their paths, such as `args[0]['x']`."""
-    args, kwargs = exported.in_tree.unflatten(list(range(exported.in_tree.num_leaves)))
+    args, kwargs = numbered(exported.in_tree)
     paths = [f"args{keystr(p)}" for p, _ in tree_flatten_with_path(args)[0]]
     return paths + [f"kwargs{keystr(p)}" for p, _ in tree_flatten_with_path(kwargs)[0]]
 
@@ -240,7 +240,7 @@ def call(exported, args: tuple, kwargs: dict):
 
 def _differences(exported, args, kwargs) -> str:
     lines = []
-    was_args, was_kwargs = exported.in_tree.unflatten([0] * exported.in_tree.num_leaves)
+    was_args, was_kwargs = numbered(exported.in_tree)
     for what, now, was in (("args", args, was_args), ("kwargs", kwargs, was_kwargs)):
         for path, here, there, why in equality_errors(now, was):
             lines.append(f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}.")

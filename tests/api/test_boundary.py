@@ -8,7 +8,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import lax
+from gradix import export, lax
 from gradix._api import boundary
 from gradix._api.arguments import Names
 from gradix._base.tree import register_pytree_node, tree_flatten, tree_structure
@@ -168,3 +168,38 @@ def test_one_class_makes_functions_of_lists():
     }
     assert found <= set(OTHERS), f"use boundary.Flat: {sorted(found - set(OTHERS))}"
     assert found == set(OTHERS), f"no longer there: {sorted(set(OTHERS) - found)}"
+
+
+class Checked:
+    """A node that can be made of arrays alone, as classes are that look at the shapes of their fields."""
+
+    def __init__(self, value):
+        assert value.shape is not None
+        self.value = value
+
+
+gradix.tree_util.register_pytree_node(Checked, lambda c: ((c.value,), None), lambda _, values: Checked(*values))
+
+
+def test_classes_that_refuse_placeholders_are_arguments_and_results():
+    x = Checked(jnp.ones(3))
+    double = gradix.jit(lambda x, y: (Checked(x.value * y), y))
+    for _ in range(3):
+        assert double(x, 2.0)[0].value.tolist() == [2.0] * 3
+    placed = gradix.jit(lambda x: x, in_shardings=gradix.sharding.SingleDeviceSharding(gradix.devices()[0]))
+    assert type(placed(x)) is Checked
+    assert type(export.export(gradix.jit(lambda x: x))(x).call(x)) is Checked
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda x: gradix.vmap(lambda x: x, out_axes=None)(x), r"vmap out_axes\[0\], got axis spec None"),
+        (lambda x: gradix.lax.scan(lambda c, x: (c, x), 0.0, (x, jnp.ones(4))), r"xs\[0\]\[0\] .*leading size 3"),
+        (lambda x: gradix.jit(lambda x: x).lower(x).compile()(1.0), r"at args\[0\], seen .* with 1 child"),
+        (lambda x: export.export(gradix.jit(lambda x: x))(x).call(1.0), r"args\[0\] is a leaf of type float"),
+    ],
+)
+def test_errors_about_trees_name_paths_in_such_classes(wrong, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        wrong(Checked(jnp.ones(3)))

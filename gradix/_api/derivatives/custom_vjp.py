@@ -14,7 +14,7 @@ from gradix._api.tracing import called
 from gradix._base.config import state as options
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
-from gradix._base.tree import prefix_errors, tree_flatten as flatten
+from gradix._base.tree import numbered, prefix_errors, tree_flatten as flatten
 from gradix._control.custom_vjp import call_custom_vjp
 from gradix._core import dtypes
 from gradix._core.array import as_array
@@ -164,7 +164,7 @@ class custom_vjp(CustomDerivative, Generic[P, T]):
     def _argument_cotangents(self, i, part, sub) -> list:
         values = _matched(part, sub)
         if values is None:
-            errors = "\n".join(map(str, prefix_errors(part, sub.unflatten([0] * sub.num_leaves))))
+            errors = "\n".join(map(str, prefix_errors(part, numbered(sub))))
             raise TypeError(
                 f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container "
                 f"(pytree) structure as the args tuple of the primal function; for argument {i} it has "

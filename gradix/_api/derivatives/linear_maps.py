@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
 from gradix._base.tracebacks import filter_frames
-from gradix._base.tree import broadcast_prefix, register_pytree_node, tree_flatten as flatten
+from gradix._base.tree import broadcast_prefix, numbered, register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes, seams
 from gradix._core.array import as_array
 from gradix._core.divisions import cotangent_aval
@@ -167,7 +167,7 @@ class Pullback:
     def args_res(self, values) -> None:
         own = self.args_res
         if len(values) == len(self.in_tree.children()) and len(values) != len(own):  # a tree for each argument
-            places = self.in_tree.unflatten(range(len(own)))
+            places = numbered(self.in_tree)
             values = broadcast_prefix(tuple(values), places, lambda v: v is None)
         if len(values) != len(own):
             raise ValueError(

@@ -261,12 +261,23 @@ def _write_results(w: _Writer, traced: Traced) -> None:
     if met.counts is not None and type(tree) is _counted.CountedTree:
         _write_cuts(w, tree)
         tree, n = tree.tree, tree.num_leaves
-    numbers = tree.unflatten(list(range(n)))
     try:
-        w.lines.append(f"return {w.build(numbers)}")
+        w.lines.append(f"return {w.build(_numbers(tree, n))}")
     except _Unsuited:
         given = ", ".join([f"r{i}" for i in range(n)])
         w.lines.append(f"return {w.name(tree.unflatten)}([{given}])")
+
+
+def _numbers(tree, n: int):
+    """A tree of this structure whose leaves are their numbers.
+
+    Raises:
+        _Unsuited: a class in it refuses to be made of numbers.
+    """
+    try:
+        return tree.unflatten(list(range(n)))
+    except Exception as e:  # what a user's class raises
+        raise _Unsuited from e
 
 
 def _write_cuts(w: _Writer, tree) -> None:

@@ -17,7 +17,7 @@ from gradix._api.jit.traced import Traced
 from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
-from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
+from gradix._base.tree import flatten_axes, numbered, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
 from gradix._core.aval import located, within
@@ -69,7 +69,7 @@ class Shardings:
         """
         if self.ins is None:
             return [None] * len(avals)
-        args, kwargs = in_tree.unflatten([0] * in_tree.num_leaves)
+        args, kwargs = numbered(in_tree)
         if kwargs:
             raise ValueError(
                 f"pjit does not support kwargs when in_shardings is specified: {name} was called with "

@@ -10,7 +10,7 @@ from gradix._api.jit import donation
 from gradix._api.jit.placed import unplaced
 from gradix._api.structs import struct_of
 from gradix._base.lazy import lazy_module
-from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
+from gradix._base.tree import equality_errors, keystr, numbered, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, row_major
 from gradix._core.aval import located, seen
@@ -359,7 +359,7 @@ class Compiled(_Stage):
         return x if isinstance(x, Ref) else as_array(x)
 
     def _tree_mismatch(self, args, kwargs) -> str:
-        seen = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
+        seen = numbered(self.in_tree)
         differences = []
         for what, was, now in (("args", seen[0], args), ("kwargs", seen[1], kwargs)):
             differences += [

@@ -13,7 +13,7 @@ from gradix._api.boundary import Flat, arrays, has_holders
 from gradix._api.refs import Lent
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import filter_frames
-from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._base.tree import flatten_axes, keystr, numbered, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.aval import seen
@@ -311,7 +311,7 @@ def _size(fun, leaves, axes, axis_size, args, kwargs) -> int:
 
 def _mapped_result(fun, tree, index: int, value, axis: int) -> ValueError:
     """The error for a result that depends on the example but has None as its axis in `out_axes`."""
-    path = keystr(tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][index][0])
+    path = keystr(tree_flatten_with_path(numbered(tree))[0][index][0])
     return ValueError(
         f"at vmap out_axes{path}, got axis spec None but output was batched on axis {axis}: "
         f"out_axes is None for the result{path} of {name_of(fun)}, of shape {typeof(value).shape}, "

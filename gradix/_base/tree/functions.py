@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .flattening import IsLeaf, tree_flatten, tree_flatten_with_path, tree_leaves, tree_structure
-from .native import PyTreeDef, children_with_keys, pytree, registry
+from .native import PyTreeDef, children_with_keys, leaf_definition, make_node, pytree, registry
 from .prefix import _up_to, broadcast_prefix
 
 # fmt: off
 __all__ = [
-    "all_leaves", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "tree_all",
+    "all_leaves", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "numbered", "tree_all",
     "tree_broadcast", "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_transpose",
     "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]
@@ -297,6 +297,29 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
         [PyTreeDef(*), PyTreeDef([*])]
     """
     return _structure("treedef_children", treedef).children()
+
+
+def numbered(treedef: PyTreeDef) -> Any:
+    """A tree of this structure whose leaves are their numbers, to tell their paths or to compare it.
+
+    A node of a class that refuses to be made of numbers, as it looks at the shapes of arrays, is the list
+    of its children.
+    """
+    try:
+        return treedef.unflatten(range(treedef.num_leaves))
+    except Exception:  # what a user's class raises
+        return _numbered(treedef, iter(range(treedef.num_leaves)))
+
+
+def _numbered(treedef: PyTreeDef, numbers) -> Any:
+    data = treedef.node_data()
+    if data is None:
+        return next(numbers)
+    parts = [_numbered(child, numbers) for child in treedef.children()]
+    try:
+        return make_node(data[0], data[1], [leaf_definition()] * len(parts)).unflatten(parts)
+    except Exception:  # as above
+        return parts
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
