@@ -129,8 +129,9 @@ class CustomJVPCall(RuledCall):
             t_axes = [
                 a if is_differentiable(p.aval) else None for p, a, there in zip(primals, in_axes, present) if there
             ]
+            zero: list[bool] = []
             outs, out_axes = _captured.batch_rule(
-                lambda *xs: _flat_rule(jvp, present, xs),
+                lambda *xs: _flat_rule(jvp, present, xs, zero),
                 axis,
                 [*primals, *[t for t in tangents if t is not None]],
                 [*in_axes, *t_axes],
@@ -139,7 +140,7 @@ class CustomJVPCall(RuledCall):
                 o if a is w is None else to_axis(axis.size, o, a, 0)
                 for o, a, w in zip(outs, out_axes, [*where, *where])
             ]
-            return outs[:n_out], outs[n_out:]
+            return outs[:n_out], [None if gone else t for t, gone in zip(outs[n_out:], zero)]
 
         params.update(call_jaxpr=mapped, jvp=mapped_jvp, num_consts=num_consts)
         return bind(self, args, params), where
@@ -156,10 +157,13 @@ class CustomJVPCall(RuledCall):
 custom_jvp_call_p = CustomJVPCall("custom_jvp_call")
 
 
-def _flat_rule(jvp, present, xs):
+def _flat_rule(jvp, present, xs, zero: list | None = None):
+    """A rule from arrays to arrays; `zero` gets for each tangent whether it is a symbolic zero."""
     n = len(present)
     given = iter(xs[n:])
     outs, tangents = jvp(xs[:n], [next(given) if there else None for there in present])
+    if zero is not None:
+        zero[:] = [t is None for t in tangents]
     return [*outs, *[zeros(tangent_aval(o.aval)) if t is None else t for o, t in zip(outs, tangents)]]
 
 

@@ -158,3 +158,20 @@ def test_keyword_only_arguments_keep_their_defaults(kind):
     assert gradix.vmap(gradix.grad(f))(np.ones(2, "f4")).tolist() == [5, 5]
     with pytest.raises(TypeError, match=r"cannot receive the keyword-only arguments \['n'\]"):
         f(3.0, n=4)
+
+
+def test_symbolic_zeros_stay_symbolic_through_vmap():
+    seen = []
+
+    @gradix.custom_jvp
+    def second(x, y):
+        return y
+
+    def rule(primals, tangents):
+        seen.append(type(tangents[1]).__name__)
+        return primals[1], tangents[1]
+
+    second.defjvp(rule, symbolic_zeros=True)
+    x = jnp.ones(3)
+    out, t = gradix.jvp(gradix.vmap(lambda x: second(x, second(x, 1.0))), (x,), (x,))
+    assert seen == ["SymbolicZero"] * 2 and out.tolist() == [1.0] * 3 and t.tolist() == [0.0] * 3
