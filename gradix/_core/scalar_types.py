@@ -264,7 +264,17 @@ def itemsize_bits(dtype: DTypeLike) -> int:
             f"unexpected input: dtype={d} has no size in bits of its own; its keys are stored as "
             f"{d.physical}, so use itemsize_bits({d.physical.name!r})."
         )
-    return _BITS.get(d) or d.itemsize * 8
+    return _BITS.get(d) or _bits_elsewhere(d) or d.itemsize * 8
+
+
+def _bits_elsewhere(dtype: np.dtype) -> int | None:
+    """The bits of a number of a dtype of ml_dtypes, such as float6_e2m3fn; None for others."""
+    for info in (ml_dtypes.iinfo, ml_dtypes.finfo):
+        try:
+            return info(dtype).bits if dtype.kind == "V" and dtype.names is None else None
+        except ValueError:
+            continue
+    return None
 
 
 _SHORT = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}

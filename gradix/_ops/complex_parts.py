@@ -44,15 +44,15 @@ class _Conj(Elementwise):
     def jvp(self, primals, tangents, **params):
         return bind(self, primals, params), bind(self, tuple(tangents), params)
 
-    def transpose(self, ct, x, *, input_dtype):
+    def transpose(self, ct, x, **_):
         out = conj(ct)
         return [out if x.dtype in COMPLEX else real(out)]
 
-    def abstract(self, x, *, input_dtype):
+    def abstract(self, x, **_):
         self.check_dtypes((x,))
         return make_aval(x.shape, to_complex_dtype(x.dtype), x.weak_type)
 
-    def lower(self, em, out, x, *, input_dtype):
+    def lower(self, em, out, x, **_):
         part = make_aval(out.shape, real_dtype(out.dtype))
         if x.aval.dtype not in COMPLEX:
             return em.op("complex", out, x, em.splat(0, part))

@@ -13,7 +13,6 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
-from gradix._core.trace import state
 from gradix.numpy import host_implementations
 from gradix.numpy.promotion import (
     as_operand,
@@ -172,8 +171,8 @@ def square(x: ArrayLike, /) -> Array:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1` to the power `x2`, elementwise, with broadcasting and dtype promotion.
 
-    A power with a Python integer as its exponent is computed by repeated multiplication, and has
-    derivatives everywhere.
+    A power with an integer as its exponent that is known while tracing, Python's or an array without
+    axes, is computed by repeated multiplication, has the dtype of `x1`, and has derivatives everywhere.
 
     Raises:
         TypeError: `x1` is an integer, and `x2` a negative integer that is known while tracing.
@@ -192,6 +191,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
             return lax.integer_pow(numeric_operand("power", x1), int(x2))
         x, y = operands("power", x1, x2)
         return lax.pow(x, y) if x.aval.dtype in INEXACT else _integer_power(*_integer_operands(x1, x2, x, y))
+    if type(x2) is ArrayImpl and not x2.aval.ndim and x2.aval.dtype in dtypes.INTEGER and x2.aval.place is None:
+        return lax.integer_pow(numeric_operand("power", x1), int(x2.host))
     return _power_of_array(x1, x2)
 
 
@@ -207,8 +208,6 @@ def _power_of_array(x1, x2):
     x, y = operands("power", x1, x2)
     if x.aval.dtype not in INEXACT:
         x, y = _integer_operands(x1, x2, x, y)
-        if type(x2) is ArrayImpl and not x2.aval.ndim and state.stage is None:
-            return lax.integer_pow(x, int(x2.host))
         return _integer_power(convert(x, x.aval.dtype), y)
     if x2.aval.dtype in dtypes.INTEGER and (isinstance(x1, (float, complex)) or getattr(x1, "dtype", None) in INEXACT):
         exponent = (

@@ -179,7 +179,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axes | None = None, edge_o
         )
     spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [None] * len(axes)  # type: ignore[list-item]
     out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
-    return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
+    return out[0] if len(out) == 1 else out
 
 
 def _gradient_by_places(x, h, axis: int):

@@ -291,7 +291,7 @@ def histogram2d(
             "histogram2d: x and y must be vectors of one length, got shapes "
             f"{x.aval.shape} and {y.aval.shape}. Flatten arrays of more axes with ravel()."
         )
-    count = 1 if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else len(bins)
+    count = len(bins) if isinstance(bins, (list, tuple)) or np.ndim(bins) else 1
     if count != 1 and count != 2:
         edges = asarray(bins)
         bins = [edges, edges]

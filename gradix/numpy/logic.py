@@ -377,6 +377,8 @@ def iscomplexobj(x: Any) -> bool:
     dtype = getattr(x, "dtype", None)
     if dtype is not None:
         return dtype in COMPLEX
+    if hasattr(x, "__jax_array__"):
+        return iscomplexobj(x.__jax_array__())
     return any(map(iscomplexobj, x)) if isinstance(x, (list, tuple)) else np.iscomplexobj(x)
 
 

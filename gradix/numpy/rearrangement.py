@@ -415,7 +415,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axes | None = None) -> A
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}.")
     if decides_sizes(x):
         return _trimmed(x, trim, axes_of(axis, x.aval.ndim))
-    held = concrete(filt, "The values of the filt argument of jnp.trim_zeros determine the shape of the result.")
+    held = concrete(x, "The values of the filt argument of jnp.trim_zeros determine the shape of the result.")
     index: list = [slice(None)] * x.aval.ndim
     for i in axes_of(axis, x.aval.ndim):
         there = np.flatnonzero(np.any(held != 0, axis=tuple([k for k in range(held.ndim) if k != i])))

@@ -107,8 +107,11 @@ def spacing(x: ArrayLike, /) -> Array:
     x = convert(x, dtype)
     if dtype in COMPLEX:
         raise ValueError(f"spacing: x must be real, got dtype {dtype}.")
-    step = lax.sub(lax.nextafter(x, copysign(like(x, math.inf), x)), x)
     least = like(x, float(dtypes.finfo(dtype).smallest_subnormal))
+    if dtype == np.float16:  # as NumPy has it: the distance to the next greater number, which is positive
+        step = lax.sub(lax.nextafter(x, like(x, math.inf)), x)
+        return where(lax.eq(x, like(x, -math.inf)), like(x, math.nan), where(lax.eq(step, like(x, 0.0)), least, step))
+    step = lax.sub(lax.nextafter(x, copysign(like(x, math.inf), x)), x)
     return where(lax.eq(step, like(x, 0.0)), copysign(least, x), step)
 
 

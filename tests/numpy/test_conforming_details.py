@@ -74,3 +74,49 @@ def test_associative_scan_takes_the_leaves_whatever_the_tree():
     assert isinstance(sums, tuple) and sums[0].tolist() == [1.0, 2.0, 3.0]
     with pytest.raises(ValueError, match="must return the leaves"):
         gradix.lax.associative_scan(lambda a, b: a[0] + b[0], (jnp.ones(3), jnp.ones(3)))
+
+
+def test_gradients_along_one_axis_are_an_array_however_the_axis_is_named():
+    x = np.arange(12.0, dtype="float32").reshape(3, 4) ** 2
+    for axis in (1, (1,), [1]):
+        np.testing.assert_allclose(jnp.gradient(x, axis=axis), np.gradient(x, axis=axis))
+    assert jnp.gradient(x, axis=()) == [] and len(jnp.gradient(x)) == 2
+
+
+def test_bins_of_two_columns_may_differ_in_number():
+    x, bins = np.arange(5.0, dtype="float32"), [np.array([0, 1, 3, 5]), np.array([0, 2, 3, 4, 6])]
+    for have, want in zip(jnp.histogram2d(x, x, bins=bins), np.histogram2d(x, x, bins=bins)):
+        np.testing.assert_array_equal(have, want)
+
+
+def test_spacings_of_half_precision_are_those_of_numpy():
+    x = np.array([-16, 16, -17, 65504, -65504, 0, -0.0, 1e-7, -1e-7, 0.1, np.inf, -np.inf, np.nan], "float16")
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(jnp.spacing(x), np.spacing(x))
+
+
+def test_powers_by_an_integer_array_that_is_known_are_those_by_the_integer():
+    for exponent in (jnp.int32(3), jnp.uint8(3), np.int32(3)):
+        program = gradix.make_jaxpr(lambda x: jnp.power(x, exponent))(np.int8(2))  # noqa: B023
+        assert [str(e.primitive) for e in program.eqns] == ["integer_pow"]
+        assert jnp.power(np.int8(2), exponent).dtype == np.int8 and jnp.power(np.int8(2), exponent) == 8
+    assert gradix.jit(jnp.power)(np.int8(2), jnp.int32(3)).dtype == np.int32
+
+
+def test_values_that_become_arrays_are_asked_for_their_dtype_and_ends():
+    class Held:
+        def __init__(self, values):
+            self.values = values
+
+        def __jax_array__(self):
+            return jnp.asarray(self.values)
+
+    assert jnp.iscomplexobj(Held([1j])) and jnp.isrealobj(Held([1.0]))
+    assert jnp.trim_zeros(Held([0, 1, 0])).tolist() == [1]
+
+
+def test_bits_of_dtypes_that_arrays_do_not_have():
+    import ml_dtypes
+
+    names = {"float6_e2m3fn": 6, "float6_e3m2fn": 6, "float8_e8m0fnu": 8, "int2": 2, "bfloat16": 16}
+    assert {n: gradix.dtypes.itemsize_bits(getattr(ml_dtypes, n)) for n in names} == names
