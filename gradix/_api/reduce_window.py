@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 
 from gradix._api.boundary import arrays
-from gradix._api.reduce import _check_results, _start, check_starts, single_operation
+from gradix._api.reduce import _check_results, _start, check_starts, reduce, single_operation
 from gradix._api.tracing import flat_body
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten, treedef_tuple
 from gradix._control.reduce_window import reduce_window_p
+from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.trace import bind
-from gradix._ops.indexing.slicing import pad
+from gradix._ops.arithmetic import add, mul
+from gradix._ops.creation import broadcasted_iota
+from gradix._ops.indexing.gather import gather
+from gradix._ops.indexing.gather_dimension_numbers import GatherDimensionNumbers, GatherScatterMode
+from gradix._ops.indexing.slicing import pad, slice_in_dim
+from gradix._ops.shape import expand_dims
 from gradix._ops.windows.reduce_windows import reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p, window_of
 
 _KNOWN = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
@@ -91,6 +97,8 @@ def reduce_window(
         return computation(tree.unflatten(inits), tree.unflatten(xs))
     if any(map(is_symbolic_shape, window.padding)):
         xs, window = _padded(xs, inits, window)
+    if is_symbolic_shape((*window.window_dimensions, *window.window_strides, *window.window_dilation)):
+        return _gathered(tree, xs, inits, computation, window)
     body = _staged(computation, tree, xs)
     known = _known(body, inits)
     if known is not None:
@@ -106,6 +114,38 @@ def _padded(xs, inits, window):
     n = len(widths)
     xs = [pad(x, i, widths) for x, i in zip(xs, inits)]
     return xs, window._replace(padding=((0, 0),) * n, base_dilation=(1,) * n)
+
+
+def _gathered(tree, xs, inits, computation, window):
+    """The reduction of windows whose sizes or steps are symbolic; XLA's own windows take only numbers.
+
+    Each axis becomes two, over the windows and within a window, of which the second is reduced.
+    """
+    xs, window = _padded(xs, inits, window)
+    counts = window.result_shape(xs[0].aval.shape)
+    within = []
+    for axis, (m, k, s, d) in enumerate(zip(counts, *window[:2], window.window_dilation)):
+        if (k, s, d) != (1, 1, 1):
+            place = axis + len(within)
+            within.append(place + 1)
+            xs = [_windows(x, place, m, k, s, d) for x in xs]
+    return reduce(tree.unflatten(xs), tree.unflatten(inits), computation, within)
+
+
+def _windows(x, axis: int, count, size, stride, dilation):
+    """An array with two axes in place of one: over the windows, and within a window."""
+    if type(count) is int and count == 1 and type(dilation) is int and dilation == 1:
+        return expand_dims(slice_in_dim(x, 0, size, axis=axis), (axis,))
+    window, within = [broadcasted_iota("int32", (count, size), i) for i in (0, 1)]
+    places = add(mul(window, as_array(stride)), mul(within, as_array(dilation)))
+    shape = x.aval.shape
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple([i if i < axis else i + 1 for i in range(len(shape)) if i != axis]),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+    )
+    sizes = [1 if i == axis else n for i, n in enumerate(shape)]
+    return gather(x, expand_dims(places, (2,)), numbers, sizes, mode=GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
 def _staged(computation, tree, xs):

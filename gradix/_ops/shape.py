@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gradix._core import seams
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_count
 from gradix._core.divisions import entries, reshaped
 from gradix._core.operators import Array
 from gradix._core.trace import bind
@@ -81,6 +82,13 @@ class Reshape(Structural):
         return {**params, "sharding": None}
 
 
+def _is_surely_kept(n) -> bool:
+    """Whether an axis is not known to have size 1, and neither values nor example sizes decide it."""
+    if type(n) is int:
+        return n != 1
+    return not is_count(n) and n.scope.examples is None
+
+
 class Squeeze(Structural):
     """An array without some of its axes of size 1."""
 
@@ -88,7 +96,7 @@ class Squeeze(Structural):
 
     @memoised
     def abstract(self, x, *, dimensions):
-        if any(type(x.shape[d]) is int and x.shape[d] != 1 for d in dimensions):
+        if any(_is_surely_kept(x.shape[d]) for d in dimensions):
             raise ValueError(
                 f"cannot select an axis to squeeze out which has size not equal to one, got "
                 f"shape={x.shape} and dimensions={dimensions}"

@@ -79,7 +79,7 @@ def dilated(n, dilation):
 
 def window_count(n, window, stride):
     """How many windows fit into `n` elements."""
-    return max((n - window) // stride + 1, 0)
+    return larger((n - window) // stride + 1, 0)
 
 
 def per_axis(name: str, what: str, values, count: int) -> tuple:

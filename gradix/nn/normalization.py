@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from gradix._api.derivatives.implicit import stop_gradient
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import as_dim
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix._ops.canonicalization import canonical_axis
@@ -290,7 +290,7 @@ def one_hot(
         raise ConcretizationTypeError(
             num_classes, "one_hot: num_classes must be known, as it is a size of the result; make it a static argument."
         )
-    classes = index(num_classes)
+    classes = as_dim(num_classes)
     x = jnp.asarray(x)
     if x.aval.dtype not in dtypes.INTEGER and x.aval.dtype not in dtypes.BOOL:
         warnings.warn(

@@ -282,8 +282,15 @@ def _take_symbolic_range(axis: _Axis, start, stop, step) -> None:
     stride, reach = (by, larger(last - first, 0)) if ahead else (-by, larger(first - last, 0))
     axis.count = (reach + (stride - 1)) // stride
     axis.step = by
-    axis.start = first if ahead else first - (axis.count - 1) * stride
-    axis.limit = first + reach if ahead else first + 1
+    if ahead:
+        axis.start, axis.limit = first, first + reach
+    elif type(axis.count) is int and axis.count == 0:
+        axis.start = axis.limit = 0
+    elif type(stride) is int and stride > 1:  # no elements have no first one
+        axis.start = larger(first - larger(axis.count - 1, 0) * stride, 0)
+        axis.limit = axis.start + larger((axis.count - 1) * stride + 1, 0)
+    else:
+        axis.start, axis.limit = first - (axis.count - 1) * stride, first + 1
 
 
 def _check_sign(step, n) -> None:

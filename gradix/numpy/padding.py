@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from operator import index as as_int
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
+from gradix._core.dimensions.expression import as_dim, is_symbolic_dim, is_symbolic_shape, smaller
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.arithmetic import minimum
@@ -259,8 +258,8 @@ def _pad_statistic(x, axis: int, lo: int, hi: int, mode: str, length):
     )
     parts = []
     for size, before in zip(sizes, (True, False)):
-        size = n if size is None else builtin_min(as_int(size), n)
-        if size < 1:
+        size = n if size is None else smaller(as_dim(size), n)
+        if type(size) is int and size < 1:
             raise ValueError(f"pad: stat_length must be at least 1, got {length}.")
         part = _part(x, axis, 0, size) if before else _part(x, axis, n - size, n)
         value = _STATISTICS[mode](part, axis, keepdims=True)
@@ -278,9 +277,15 @@ def _pad_ramp(x, axis: int, lo: int, hi: int, ends):
             continue
         edge = _part(x, axis, 0, 1) if before else _part(x, axis, n - 1, n)
         work = dtypes.to_inexact_dtype(dtype)
-        steps = np.arange(width) / width if before else np.arange(width, 0, -1) / width - 1 / width
         shape = [width if i == axis else 1 for i in range(x.aval.ndim)]
-        share = as_operand("pad", np.reshape(steps, shape).astype(np.float32 if work not in dtypes.INEXACT else work))
+        if is_symbolic_dim(width):
+            steps = lax.broadcasted_iota(work, shape, axis)
+            if not before:
+                steps = lax.rev(steps, (axis,))
+            share = steps / convert(as_operand("pad", width), work)
+        else:
+            steps = np.arange(width) / width if before else np.arange(width, 0, -1) / width - 1 / width
+            share = as_operand("pad", np.reshape(steps, shape).astype(work))
         end = convert(end, work)
         ramp = end + (convert(edge, work) - end) * share
         ramp = convert(_toward_zero(ramp, dtype), dtype)

@@ -129,11 +129,11 @@ def _arange(start, stop, step, dtype):
 
 def _count(first, last, by):
     """How many numbers there are from `first` up to but not including `last`."""
+    if not is_symbolic_shape((by,)) and not by:
+        raise ZeroDivisionError(
+            f"arange: division by the step, which must not be zero: got start={first}, stop={last}, step={by}."
+        )
     if not is_symbolic_shape((first, last, by)):
-        if not by:
-            raise ZeroDivisionError(
-                f"arange: division by the step, which must not be zero: got start={first}, stop={last}, step={by}."
-            )
         return max(0, math.ceil((last - first) / by))
     if not all(isinstance(end, int) or is_symbolic_shape((end,)) for end in (first, last, by)):
         raise TypeError(

@@ -13,7 +13,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from gradix._base.lazy import lazy_module
-from gradix._core.dimensions.expression import is_count, is_undecided_remainder
+from gradix._core.dimensions.expression import as_dim, is_count, is_symbolic_dim, is_undecided_remainder
 from gradix._core.dtypes import INTEGER
 from gradix._core.trace import is_unknown
 from gradix.numpy.axes import axis_of
@@ -114,8 +114,14 @@ def _split(name: str, ary, given: Any, axis: int) -> list:
             unknown, f"{name}: indices_or_sections must be known, as it determines the shapes of the parts."
         )
     if np.ndim(where) or isinstance(where, (tuple, list)):
-        cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], n]
+        cuts = [0, *map(as_dim, where if is_list else np.asarray(where).tolist()), n]
     else:
+        if is_symbolic_dim(where):
+            raise ValueError(
+                f"{name} with a symbolic number of sections is not supported, as the number of results would not be "
+                f"known: got {where}. Give the indices to split at, or take the parts as an axis of their own, with "
+                f"reshape."
+            )
         parts = as_int(int(where) if _is_whole(where) else where)
         if parts <= 0:
             raise ValueError(f"{name}: the number of parts must be positive, got {parts}.")

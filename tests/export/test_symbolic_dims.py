@@ -11,7 +11,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import export, lax
+from gradix import core, export, lax
 from gradix._core.dimensions.expression import is_known_at_most, larger, smaller
 from gradix.errors import InconclusiveDimensionOperation
 
@@ -353,7 +353,9 @@ def test_bounds_of_dimensions():
 
 
 @pytest.mark.parametrize(
-    "ends", [(2, None, 1), (None, None, -1), (2, "b", -1), ("b", -4, -1), ("b", "b", 1), (-2, "b", 1), (-3, 0, -2)]
+    "ends",
+    [(2, None, 1), (None, None, -1), (2, "b", -1), ("b", -4, -1), ("b", "b", 1), (-2, "b", 1), (-3, 0, -2)]
+    + [(0, 4, -2), (4, 0, -2), (-30, None, -2), (30, -30, -2)],
 )
 def test_slices_with_symbolic_steps_are_those_of_numpy_empty_ones_included(ends):
     b, c = export.symbolic_shape("b, c")
@@ -427,3 +429,42 @@ def test_symbolic_sizes_as_indices_and_counts():
     ):
         made = export.export(gradix.jit(f))(gradix.ShapeDtypeStruct(export.symbolic_shape("b, 5"), "float32"))
         np.testing.assert_array_equal(made.call(x), f(x))
+
+
+def test_the_left_side_of_an_equality_may_be_a_multiple():
+    (b, t) = export.symbolic_shape("b, t", constraints=["16*b*floordiv(t, 16) == b*t"])
+    assert 16 * b * (t // 16) == b * t and 32 * b * (t // 16) == 2 * b * t
+    assert str(8 * b * (t // 16)) == "8*b*floordiv(t, 16)"
+    a, c = export.symbolic_shape("a, c", constraints=["-2*a == c - 8"])
+    assert 2 * a + c == 8 and str(a) == "a"
+    (d,) = export.symbolic_shape(  # an equality that those before it imply says nothing
+        "d", constraints=["mod(d + mod(d, 2), -2) == 0", "-2*floordiv(d + mod(d, 2), -2) == d + mod(d, 2)"]
+    )
+    assert -2 * ((d + d % 2) // -2) == d + d % 2 and (d + d % 2) % 2 == 0 and 2 * ((d + d % 2) // 2) == d + d % 2
+    with pytest.raises(ValueError, match="the left side of == must be one variable.* Move the other terms"):
+        export.symbolic_shape("a, b", constraints=["a + 1 == b"])
+
+
+def test_constraints_on_operations_bound_them():
+    a, b = export.symbolic_shape(
+        "a, b", constraints=["max(a, b) >= 8", "min(a, b) <= 2", "mod(a, b) >= 2", "floordiv(a, 4) >= 2"]
+    )
+    assert core.max_dim(a, b) >= 6 and core.min_dim(a, b) <= 6
+    assert core.max_dim(b, a) is core.max_dim(a, b)
+    assert a % b >= 1 and a // 4 >= 1
+    c, d = export.symbolic_shape("c, d", constraints=["min(c, d) == d - 2"])
+    assert core.min_dim(d, c) == d - 2
+
+
+def test_a_symbolic_number_of_sections_is_refused_with_what_to_write():
+    (b,) = export.symbolic_shape("2*b")
+    with pytest.raises(ValueError, match="split with a symbolic number of sections.*\n?.*indices to split at"):
+        gradix.eval_shape(lambda x: jnp.split(x, x.shape[0] // 2), gradix.ShapeDtypeStruct((b,), "float32"))
+
+
+def test_axes_of_open_sizes_are_not_squeezed():
+    b, c = export.symbolic_shape("b, c")
+    with pytest.raises(ValueError, match=r"size not equal to one, got shape=\(b, c\) and dimensions=\(1,\)"):
+        gradix.eval_shape(lambda x: jnp.squeeze(x, -1), gradix.ShapeDtypeStruct((b, c), "float32"))
+    with pytest.raises(ZeroDivisionError, match="arange: division by the step.*stop=b, step=0"):
+        gradix.eval_shape(lambda x: jnp.arange(0, x.shape[0], 0), gradix.ShapeDtypeStruct((b, c), "float32"))

@@ -221,8 +221,20 @@ def range_of(atom, scope) -> tuple:
     if found is None:
         # what is asked on the way, such as about a count that is bounded by an expression of this one
         scope.ranges[atom] = (-inf if type(atom) is not str else 0 if atom in scope.counted else 1, inf)
-        found = scope.ranges[atom] = scope.variable_range(atom) if type(atom) is str else _operation_range(atom)
+        found = scope.variable_range(atom) if type(atom) is str else _constrained_range(atom, scope)
+        scope.ranges[atom] = found
     return found
+
+
+def _constrained_range(op: Operation, scope) -> tuple:
+    """The least and greatest value of an operation that its operands and constraints on it alone allow."""
+    low, high = _operation_range(op)
+    for fact in scope.constraint_facts:  # c·op + constant >= 0
+        monomial, c = fact.terms[0]
+        constant = 0 if len(fact.terms) == 1 else fact.terms[1][1] if fact.terms[1][0] == () else None
+        if monomial == ((op, 1),) and len(fact.terms) <= 2 and constant is not None:
+            low, high = (max(low, -(constant // c)), high) if c > 0 else (low, min(high, constant // -c))
+    return low, high
 
 
 def _operation_range(op: Operation) -> tuple:

@@ -429,7 +429,9 @@ def _extremum(x, y, name: str):
         return other if name == MAX else one
     if type(one) is SymbolicDim and one.scope.counted:
         return _normal_extremum(one, other, name)
-    return _scope(x, y).atom(Operation(name, (x, y)))
+    scope = _scope(x, y)
+    op = Operation(name, (x, y))  # one for both orders of the operands
+    return scope.atom(scope.extrema.setdefault((name, frozenset((x, y))), op))
 
 
 def _normal_extremum(x: SymbolicDim, y, name: str):

@@ -39,8 +39,8 @@ class SymbolicScope:
 
     Args:
         constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. The
-            left side of an equality must be one variable, product or operation; the right side
-            replaces it in expressions.
+            left side of an equality must be one variable, operation, or product of such and a number,
+            as in ``"4*b*floordiv(c, d) == e"``; the right side replaces it in expressions.
         assume: example sizes, by the name of the variable. Comparisons that the constraints leave
             undecided then have the result for these sizes. The results become constraints, which
             `assumptions` lists and every call checks. Variables that are left out count as large.
@@ -75,10 +75,11 @@ class SymbolicScope:
         self.ranges: dict = {}
         self.facts: dict = {}
         self.counts_of: dict = {}
+        self.extrema: dict = {}  # max or min, and the two operands -> the operation
         self.constraint_facts: list[SymbolicDim] = []
         # the text of each constraint, with (left side, relation, right side)
         self.constraints: list[tuple[str, Any]] = []
-        self._rules: dict = {}  # monomial -> the terms that replace it
+        self._rules: dict = {}  # monomial -> a number, and the terms that replace that multiple of it
         # a quotient by a number that leaves no remainder -> the number, and the dividend
         self._exact: dict = {}
         self.rewrites = False  # whether constraints replace parts of expressions
@@ -118,12 +119,18 @@ class SymbolicScope:
         """Apply the equality constraints, in place, to a polynomial."""
         for _ in range(_REPLACEMENTS):
             for monomial in poly:
+                c = poly[monomial]
                 found = next(
-                    ((rest, new) for old, new in self._rules.items() if (rest := over(monomial, old)) is not None), None
+                    (
+                        multiplied([(rest, c // k)], new)
+                        for old, (k, new) in self._rules.items()
+                        if c % k == 0 and (rest := over(monomial, old)) is not None
+                    ),
+                    None,
                 )
                 if found is not None:
-                    c = poly.pop(monomial)
-                    accumulate(poly, multiplied([(found[0], c)], found[1]).items())
+                    del poly[monomial]
+                    accumulate(poly, found.items())
                     break
             else:
                 return
@@ -181,7 +188,7 @@ class SymbolicScope:
         for fact in facts:
             if checked or type(fact) is int:
                 check_gap(fact, text)
-        if relation == "==":
+        if relation == "==" and (type(gap) is not int or gap):
             self._equate(left, right, text)
         for fact in facts:
             self._add_fact(fact)
@@ -191,15 +198,21 @@ class SymbolicScope:
 
     def _equate(self, left, right, text: str) -> None:
         terms = left.terms if type(left) is SymbolicDim else ()
-        if len(terms) != 1 or terms[0][1] != 1:
+        if len(terms) != 1:
             raise ValueError(
-                f"Constraint {text!r}: the left side of == must be one variable, product or operation, got {left}."
+                f"Constraint {text!r}: the left side of == must be one variable, operation, or product of such and a "
+                f"number, got {left}. Move the other terms to the right side."
             )
         self.rewrites = True
-        self._rules[terms[0][0]] = right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
-        atom = terms[0][0][0][0]
-        if right == 0 and type(right) is int and type(atom) is Operation and atom.name == MOD and len(terms[0][0]) == 1:
-            self._divide(*atom.operands)
+        monomial, k = terms[0]
+        self._rules[monomial] = abs(k), _terms(right if k > 0 else -right)
+        atom = monomial[0][0]
+        if right == 0 and type(right) is int and type(atom) is Operation and atom.name == MOD and len(monomial) == 1:
+            x, y = atom.operands
+            self._divide(x, y)
+            if type(y) is int:  # what a number divides, its opposite does
+                self._rules[((Operation(MOD, (x, -y)), 1),)] = 1, ()
+                self._divide(x, -y)
         self._forget()
 
     def _divide(self, x, y) -> None:
@@ -209,7 +222,7 @@ class SymbolicScope:
             self._exact[quotient] = y, x.terms
         elif len(y.terms) == 1 and y.terms[0][1] == 1:
             product = self.atom(quotient) * y
-            self._rules[product.terms[0][0]] = x.terms
+            self._rules[product.terms[0][0]] = 1, x.terms
 
     def _add_fact(self, fact) -> None:
         if type(fact) is not int:
@@ -307,7 +320,7 @@ class SymbolicScope:
     def substituted(self, x: SymbolicDim, atom, value):
         """An expression with one of its atoms replaced."""
         out: Polynomial = {}
-        new = value.terms if type(value) is SymbolicDim else (((), value),) if value else ()
+        new = _terms(value)
         for monomial, c in x.terms:
             part: Polynomial = {tuple([(a, n) for a, n in monomial if a != atom]): c}
             for a, n in monomial:
@@ -356,6 +369,10 @@ class SymbolicScope:
         )
 
     __repr__ = __str__
+
+
+def _terms(x) -> tuple:
+    return x.terms if type(x) is SymbolicDim else (((), x),) if x else ()
 
 
 def several_scopes(shapes, names) -> str | None:

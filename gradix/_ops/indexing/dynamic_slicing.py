@@ -11,6 +11,7 @@ from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_number, scalar_array, wrap_host
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.divisions import merged, resized
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
@@ -256,7 +257,12 @@ def _starts(name, shape, start_indices, allow_negative):
         dtype = dtypes.python_scalar_dtype(int)
     wide = dtypes.index_dtype(dtype, shape)
     for d, i in enumerate(starts):
-        starts[d] = _scalar(i, wide) if type(i) is int else _traced(i, shape[d], allow_negative[d], dtype, wide)
+        if type(i) is int:
+            starts[d] = _scalar(i, wide)
+        elif is_symbolic_dim(i):  # a negative number, counted from the end
+            starts[d] = convert(*arrays(name, i), wide)
+        else:
+            starts[d] = _traced(i, shape[d], allow_negative[d], dtype, wide)
     return starts
 
 

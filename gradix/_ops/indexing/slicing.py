@@ -10,7 +10,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
-from gradix._core.dimensions.expression import has_counts, is_count, is_symbolic_dim, larger, within_size
+from gradix._core.dimensions.expression import as_dim, has_counts, is_count, is_symbolic_dim, larger, within_size
 from gradix._core.divisions import resized
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -278,7 +278,7 @@ def slice_in_dim(
     ]
     starts = tuple([start if i == axis else 0 for i in range(len(shape))])
     limits = tuple([limit if i == axis else m for i, m in enumerate(shape)])
-    strides = tuple([index(stride) if i == axis else 1 for i in range(len(shape))])
+    strides = tuple([as_dim(stride) if i == axis else 1 for i in range(len(shape))])
     if seen.counts is not None:
         starts, limits = _inside(starts, limits, shape)
     return bind(slice_p, (operand,), {"start_indices": starts, "limit_indices": limits, "strides": strides})

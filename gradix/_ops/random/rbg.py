@@ -21,6 +21,7 @@ from gradix._ops.random.storage import (
     emit_pair,
     emit_seed_words,
     emit_slice,
+    emit_two_halves,
     emit_wide,
     emit_wrap,
     halves,
@@ -127,7 +128,6 @@ class UnsafeRbg(Rbg):
         first = em.convert(em.reshape(em.head(em.reshape(data, (data.aval.size,)), (1,)), ()), U64)
         seed = em.op("shift_left", first.aval, first, em.constant(32, first.aval))
         words = _spaced(em, _state(em, seed, seed), data.aval.size, _SKIP - 1)
-        drawn = em.bitcast(em.reshape(words, (*data.aval.shape, 2, 2)), make_aval((*data.aval.shape, 2), U64))
-        masks = [em.spread(em.reshape(emit_slice(em, drawn, i, i + 1), data.aval.shape), out.shape) for i in (0, 1)]
+        masks = [em.spread(half, out.shape) for half in emit_two_halves(em, words, data.aval.shape)]
         pairs = [em.spread(half, out.shape) for half in emit_halves(em, keys)]
         return emit_wide(em, *[em.op("xor", half.aval, half, mask) for half, mask in zip(pairs, masks)], out)

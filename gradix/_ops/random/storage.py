@@ -108,8 +108,7 @@ def emit_wrap(em, words, out):
         if out.dtype.words == 1:
             return em.reshape_to(words, out)
         return em.bitcast(words, out) if type(out.size) is int else _emit_joined_words(em, words, out)
-    pairs = em.bitcast(em.reshape(words, (*out.shape, 2, 2)), make_aval((*out.shape, 2), U64))
-    return emit_wide(em, *[em.reshape(emit_slice(em, pairs, i, i + 1), out.shape) for i in (0, 1)], out)
+    return emit_wide(em, *emit_two_halves(em, words, out.shape), out)
 
 
 def emit_unwrap(em, keys, out):
@@ -118,8 +117,19 @@ def emit_unwrap(em, keys, out):
         if out.shape[-1] == 1:
             return em.reshape_to(keys, out)
         return em.bitcast(keys, out) if type(out.size) is int else _emit_words(em, keys, out)
-    words = [em.bitcast(h, make_aval((*keys.aval.shape, 2), U32)) for h in emit_halves(em, keys)]
+    part = make_aval((*keys.aval.shape, 2), U32)
+    words = [em.bitcast(h, part) if type(out.size) is int else _emit_words(em, h, part) for h in emit_halves(em, keys)]
     return em.concatenate(words, out.ndim - 1, out)
+
+
+def emit_two_halves(em, words, shape):
+    """Four uint32 words along a last axis as two uint64 values of this shape."""
+    half = make_aval(shape, U64)
+    if type(half.size) is not int:
+        first, second = [emit_slice(em, em.reshape(words, (*shape, 4)), i, i + 2) for i in (0, 2)]
+        return [_emit_joined_words(em, pair, half) for pair in (first, second)]
+    pairs = em.bitcast(em.reshape(words, (*shape, 2, 2)), make_aval((*shape, 2), U64))
+    return [em.reshape(emit_slice(em, pairs, i, i + 1), shape) for i in (0, 1)]
 
 
 def _emit_words(em, keys, out):

@@ -330,7 +330,7 @@ def window_of(
         TypeError: lengths differ, or an entry is not positive.
     """
     n = len(shape)
-    dims = tuple([k.__index__() for k in window_dimensions])
+    dims = tuple(map(as_dim, window_dimensions))
     if len(dims) != n:
         raise TypeError(
             f"{name} got the wrong number of window_dimensions for operand: got operand shape "
@@ -343,7 +343,7 @@ def window_of(
         "window_dilation": window_dilation,
     }
     for field, values in fields.items():
-        values = fields[field] = (1,) * n if values is None else tuple([v.__index__() for v in values])
+        values = fields[field] = (1,) * n if values is None else tuple(map(as_dim, values))
         if len(values) != n:
             raise TypeError(
                 f"{name} got inconsistent {field} and window_dimensions: got {field} {values} and "
