@@ -175,6 +175,17 @@ class LinearProgram:
         ]
         return LinearProgram(self.in_avals, eqns, self.outs, self.out_avals, self.count, self.named)
 
+    def restricted(self, wanted) -> LinearProgram:
+        """The program of the inputs that are wanted: without equations that depend on none of them."""
+        reached = {i for i, is_wanted in enumerate(wanted) if is_wanted}
+        eqns = []
+        for e in self.eqns:
+            if not e.inputs or any(index in reached for _, index in e.inputs):
+                eqns.append(e)
+                reached.update(range(e.first, e.first + (len(e.avals) if e.primitive.multiple_results else 1)))
+        outs = [index if index in reached else None for index in self.outs]
+        return LinearProgram(self.in_avals, eqns, outs, self.out_avals, self.count, self.named)
+
 
 def _is_only_backward(eqn) -> bool:
     return eqn.primitive.only_backward

@@ -92,3 +92,18 @@ def test_cotangents_are_not_promoted_where_promotion_is_strict():
     assert turn(2j)[0] == -2 and turn(1.0)[0] == 0
     with gradix.numpy_dtype_promotion("strict"), pytest.raises(TypeError, match="cotangent type does not match"):
         turn(1.0)
+
+
+def test_cotangents_that_are_not_wanted_are_not_computed():
+    x, ct = jnp.arange(3.0), jnp.ones(3)
+    for f in (lambda x, y, n: x * y, lambda x, y, n: gradix.lax.scan(lambda c, r: (c * r, c), x, y[None])[0]):
+        pull = gradix.vjp(f, x, x + 1, 2)[1]
+        whole = pull(ct)
+        for want in range(2):
+            part = pull.with_refs(*[ad.GradValue() if i == want else ad.DontWant() for i in range(3)])
+            assert part(ct)[want].tolist() == whole[want].tolist()
+            assert [type(c).__name__ for i, c in enumerate(part(ct)) if i != want] == ["DidntWant"] * 2
+    pull = gradix.vjp(lambda x, y: x * y, x, x + 1)[1].with_refs(ad.DontWant(), ad.GradValue())
+    assert [str(e.primitive) for e in gradix.make_jaxpr(pull)(ct).eqns] == ["mul"]
+    nothing = gradix.vjp(lambda x: x * 2, x)[1].with_refs(ad.DontWant())
+    assert not gradix.make_jaxpr(nothing)(ct).eqns

@@ -105,6 +105,13 @@ class Spread:
     def __init__(self, program, leaves):
         self.program, self.active, self.outs = (program, [is_differentiable(x.aval) for x in leaves], program.outs)
 
+    def restricted(self, wanted) -> Spread:
+        """As `LinearProgram.restricted`, for a flag for each leaf."""
+        out = object.__new__(Spread)
+        out.active, out.outs = self.active, self.outs
+        out.program = self.program.restricted([w for w, a in zip(wanted, self.active) if a])
+        return out
+
     def transpose(self, cts):
         given = iter(self.program.transpose(cts))
         return [next(given) if a else None for a in self.active]
@@ -139,6 +146,10 @@ class Pullback:
         self.args, self._args_res = args, None
 
     def __call__(self, cts):
+        return self.in_tree.unflatten(self._pulled(cts))
+
+    def _pulled(self, cts, wanted: list[bool] | None = None) -> list:
+        """The cotangents of the inputs; those that are not wanted are None, and not computed."""
         try:
             leaves, tree = flatten(cts)
             if tree != self.out_tree:
@@ -149,8 +160,10 @@ class Pullback:
             cts = [_cotangent(c, a, i, self) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
             program = self.program if self._args_res is None else self._replaced()
             cts += [None] * (len(program.outs) - len(cts))
-            out = program.transpose(cts)
-            return self.in_tree.unflatten([finished(c, a) for c, a in zip(out, self.in_avals)])
+            if wanted is None:
+                return [finished(c, a) for c, a in zip(program.transpose(cts), self.in_avals)]
+            out = program.restricted(wanted).transpose(cts)
+            return [finished(c, a) if w else None for c, a, w in zip(out, self.in_avals, wanted)]
         except Exception as error:
             filter_frames(error)
             raise
@@ -242,7 +255,8 @@ class Pullback:
 
     def _put(self, places, cts):
         out = []
-        for place, ct in zip(places, flatten(self(cts))[0]):
+        wanted = [not isinstance(place, DontWant) for place in places]
+        for place, ct in zip(places, self._pulled(cts, wanted)):
             if isinstance(place, Ref):
                 place.addupdate(ct)
                 out.append(GradRef())
