@@ -1,8 +1,8 @@
-"""What a policy of `checkpoint` keeps, also inside of branches and loops.
+"""What a policy of `checkpoint` keeps, also inside of branches, loops and programs of parts.
 
 A program is run twice: first to save the values that the policy keeps, and then, for its
-derivative, to take them in place of those that are computed again. Values inside of branches and
-loops leave them as further results, and come back as further operands.
+derivative, to take them in place of those that are computed again. Values inside of programs leave
+these as further results, and come back as further operands.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from gradix._base.name_stack import current_names
 from gradix._control.call import jit_p
 from gradix._control.cond import alike, cond_p
 from gradix._control.scan import scan_p
+from gradix._control.shard_map import shard_map_p, with_given_parts, with_kept_parts
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, fold
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind, bind_equation, state
@@ -171,11 +172,28 @@ def _loop(params: dict, policy, ins, keeper) -> list:
     return bind(scan_p, [*ins, *keeper.taken(len(kinds))], resumed)
 
 
-_INSIDE: dict[Primitive, Callable] = {cond_p: _branches, scan_p: _loop}
+def _parts(params: dict, policy, ins, keeper) -> list:
+    """A program of the parts on devices: what is kept of the parts is stacked over the axes it varies over."""
+    body = params["jaxpr"]
+    with shard_map_p.inside(params):
+        program, kinds = saving_program(body, policy)
+        if not kinds:
+            return bind(shard_map_p, ins, params)
+        n_in, n_out = len(ins), len(body.out_avals)
+        saving, specs = with_kept_parts(program, n_out, params)
+        resumed = None if isinstance(keeper, Saving) else with_given_parts(_resuming(body, policy), n_in)
+    if resumed is None:
+        outs = bind(shard_map_p, ins, {**params, "jaxpr": saving, "out_specs": (*params["out_specs"], *specs)})
+        return keeper.results(outs, n_out)
+    wide = {**params, "jaxpr": resumed, "in_specs": (*params["in_specs"], *specs)}
+    return bind(shard_map_p, [*ins, *keeper.taken(len(kinds))], wide)
+
+
+_INSIDE: dict[Primitive, Callable] = {cond_p: _branches, scan_p: _loop, shard_map_p: _parts}
 
 
 def without_dead_inside(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with branches and loops that compute only what their results need."""
+    """The program with branches, loops and parts that compute only what their results need."""
     return jaxpr.replace(
         eqns=[e.primitive.dce([True] * len(e.outvars), e) if e.primitive in _INSIDE else e for e in jaxpr.eqns]
     )

@@ -224,12 +224,9 @@ class ShardMap(Primitive):
 
     def linearize(self, primals, tangents, *, jaxpr, in_specs, out_specs, **params):
         nonzero = tuple([t is not None for t in tangents])
-        mesh, axes = params["mesh"], params["manual_axes"]
         with self.inside(params):
             split = linearize_jaxpr(jaxpr, nonzero)
-            fresh = split.known.out_avals[split.n_out :]
-            specs = [_residual_spec(a, mesh, axes, params["check_vma"]) for a in fresh]
-            known = _with_plain_results(split.known, split.n_out)
+            known, specs = with_kept_parts(split.known, split.n_out, params)
             sources = [
                 ("in", i, in_specs[i]) if kind == "in" else ("out", i, (*out_specs, *specs)[i])
                 for kind, i in split.sources
@@ -423,6 +420,18 @@ def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> Pa
     """The spec of a residual: its parts are stacked over all mesh axes over which it varies."""
     varying = tuple([a for a in mesh.axis_names if (a in aval.vma if check_vma else True) and a in axes])
     return P(varying) if varying else P()
+
+
+def with_kept_parts(closed: ClosedJaxpr, n: int, params: dict) -> tuple[ClosedJaxpr, list]:
+    """The program whose results from number `n` on leave `shard_map` as they are, and their specs."""
+    mesh, axes, checked = params["mesh"], params["manual_axes"], params["check_vma"]
+    specs = [_residual_spec(a, mesh, axes, checked) for a in closed.out_avals[n:]]
+    return _with_plain_results(closed, n), specs
+
+
+def with_given_parts(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:
+    """The program whose arguments from number `n` on are what a program of `with_kept_parts` returned."""
+    return _with_plain_arguments(closed, [i >= n for i in range(len(closed.in_avals))])
 
 
 def _with_plain_results(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:

@@ -240,3 +240,36 @@ def test_arguments_without_a_spec_are_any_objects():
     function = mapped(filled, (P("x"), None, None), P("x"))
     out = function(jnp.arange(4.0), {"of": (2, 1)}, Unhashable())
     np.testing.assert_array_equal(out[:, 0], [0, 0, 1, 1, 2, 2, 3, 3])
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_policies_of_checkpoint_choose_what_is_kept_of_parts(check_vma):
+    mesh = gradix.make_mesh((4, 2), ("x", "y"), axis_types=(gradix.sharding.AxisType.Auto,) * 2)
+
+    def part(a, w):
+        s = jnp.sin(a * w)
+        total = lax.psum(s.sum(), "y")
+        return jnp.cos(s) * total + jnp.exp(total)
+
+    f = gradix.shard_map(part, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=check_vma)
+    x, w = (np.linspace(a, 1, 8, dtype="f").reshape(4, 2) for a in (0.0, 0.5))
+    want = gradix.jit(gradix.grad(lambda x, w: (f(x, w) ** 2).sum(), (0, 1)))(x, w)
+    sines = lambda prim, *_, **__: str(prim) == "sin"  # noqa: E731
+    for policy, again in (
+        (sines, 0),
+        (gradix.checkpoint_policies.nothing_saveable, 2),
+    ):  # one is of the derivative of cos
+        g = gradix.checkpoint(f, policy=policy)
+        have = gradix.jit(gradix.grad(lambda x, w: (g(x, w) ** 2).sum(), (0, 1)))(x, w)  # noqa: B023
+        for h, v in zip(have, want):
+            np.testing.assert_allclose(h, v, rtol=1e-5)
+        assert str(gradix.vjp(g, x, w)[1].jaxpr).count(" sin ") == again
+
+
+def test_policies_of_checkpoint_reach_into_pmap():
+    f = gradix.pmap(lambda x: jnp.sin(jnp.sin(x)))
+    x = np.arange(4, dtype="f")
+    for name, again in (("sin", (0, 2)), ("cos", (0, 0)), ("none", (1, 2))):
+        g = gradix.checkpoint(f, policy=lambda prim, *_, **__: str(prim) == name)  # noqa: B023
+        program = str(gradix.vjp(g, x)[1].jaxpr)
+        assert (program.count(" sin "), program.count(" cos ")) == again
