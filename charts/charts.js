@@ -1,4 +1,4 @@
-// What the page of a profile uses of its libraries; gradix/_api/costs/web/page.js draws with it.
+// What the page of a profile uses of its libraries; the scripts in gradix/_api/costs/web draw with it.
 import { CustomChart, LineChart } from "echarts/charts";
 import { DataZoomComponent, GridComponent, MarkLineComponent, MarkPointComponent, TooltipComponent } from "echarts/components";
 import { init, use, version } from "echarts/core";

@@ -1,7 +1,7 @@
 """The page of a profile: one HTML file without anything from a network.
 
-What is drawn is told as JSON; `web/page.js` draws it, with the libraries that `make charts` has bundled. Tables and
-source are HTML, so that all figures are there without a script, and for a keyboard.
+What is drawn is told as JSON; `web/page.js` and `web/graph.js` draw it, with the libraries that `make charts` has
+bundled. Tables and source are HTML, so that all figures are there without a script, and for a keyboard.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Page:
         return (
             f"<div class='gradix'><style>{_read('page.css')}</style>{''.join(parts)}"
             f'<script type="application/json">{told}</script>'
-            f'<script type="text/plain" class="charts">{_charts()}</script><script>{_read("page.js")}</script></div>'
+            f'<script type="text/plain" class="charts">{_charts()}</script><script>{_script()}</script></div>'
         )
 
     def _shown(self, at: Place) -> list:
@@ -272,6 +272,11 @@ def embedded(p: Profile) -> str:
 
 def _read(name: str) -> str:
     return (_WEB / name).read_text(encoding="utf-8")
+
+
+def _script() -> str:
+    """What draws the page, in a scope of its own: a notebook may have several."""
+    return f'(() => {{\n"use strict";\n{_read("graph.js")}\n{_read("page.js")}}})();'
 
 
 @functools.cache

@@ -1,796 +1,266 @@
-// Draws a page of a profile: what can be clicked and searched, the program's graph, the timeline, the memory.
-(() => {
-  "use strict";
-  const MOST_SHOWN = 300; // boxes of a graph at a time
-  const FEW = 24; // boxes that a graph begins with
-  const TALLEST = 720; // the window of a graph
-  const LEGIBLE = .65; // the scale that a graph begins with at least
-  const TITLE = 22, PAD = 12, GAP = 18, MARGIN = 14; // of unfolded boxes: the height of the title, the space inside, between and around
-  const PARENT = 0, KIND = 1, NAME = 2, PLACE = 3, SCOPE = 4, PHASE = 5, SHAPE = 6, CALLS = 7, TIME = 8, FLOPS = 9,
-    BYTES = 10, LEFT_OUT = 11, READS = 12;
+// Draws a page of a profile: what can be clicked and searched, the timeline, the memory; graph.js draws the program.
+const escaped = text => String(text).replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`);
+const cut = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
+const percent = share => `${(100 * share).toFixed(1)} %`;
+const count = n => Math.round(n).toLocaleString("en-US");
+const time = us => us >= 1e6 ? `${(us / 1e6).toFixed(2)} s` : us >= 1000 ? `${(us / 1000).toFixed(2)} ms` : `${us.toFixed(1)} µs`;
+const scaled = (n, step, units) => {
+  let k = 0;
+  while (Math.abs(n) >= step && k < units.length - 1) { n /= step; k++; }
+  return `${k ? n.toFixed(1) : Math.round(n)} ${units[k]}`;
+};
+const bytes = n => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
+const flops = n => scaled(n, 1000, ["flop", "kflop", "Mflop", "Gflop", "Tflop"]);
+const made = (parent, tag, fill = {}, html = "") => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(fill)) element.setAttribute(name, value);
+  element.innerHTML = html;
+  parent.append(element);
+  return element;
+};
 
-  const escaped = text => String(text).replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`);
-  const cut = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
-  const percent = share => `${(100 * share).toFixed(1)} %`;
-  const count = n => Math.round(n).toLocaleString("en-US");
-  const time = us => us >= 1e6 ? `${(us / 1e6).toFixed(2)} s` : us >= 1000 ? `${(us / 1000).toFixed(2)} ms` : `${us.toFixed(1)} µs`;
-  const scaled = (n, step, units) => {
-    let k = 0;
-    while (Math.abs(n) >= step && k < units.length - 1) { n /= step; k++; }
-    return `${k ? n.toFixed(1) : Math.round(n)} ${units[k]}`;
-  };
-  const bytes = n => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
-  const flops = n => scaled(n, 1000, ["flop", "kflop", "Mflop", "Gflop", "Tflop"]);
-  const made = (parent, tag, fill = {}, html = "") => {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(fill)) element.setAttribute(name, value);
-    element.innerHTML = html;
-    parent.append(element);
-    return element;
-  };
+// The libraries come compressed; several profiles in a notebook unpack them once.
+const library = root => window.gradixLibrary ??= (async () => {
+  const packed = Uint8Array.from(atob(root.querySelector("script.charts").textContent), c => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(stream).text();
+  document.head.append(script);
+  return window.gradixCharts;
+})();
 
-  // A smooth curve along points, as a path: a cubic B-spline.
-  const curve = points => {
-    const mix = (...terms) => terms.reduce(([x, y], [part, p]) => [x + part * p[0], y + part * p[1]], [0, 0]).map(c => c.toFixed(1)).join(" ");
-    const last = points.length - 1;
-    if (last < 2) return `M${mix([1, points[0]])}L${mix([1, points[last]])}`;
-    let path = `M${mix([1, points[0]])}L${mix([5 / 6, points[0]], [1 / 6, points[1]])}`;
-    for (let k = 1; k <= last; k++) {
-      const [a, b, c] = [points[k - 1], points[k], points[Math.min(k + 1, last)]];
-      path += `C${mix([2 / 3, a], [1 / 3, b])} ${mix([1 / 3, a], [2 / 3, b])} ${mix([1 / 6, a], [4 / 6, b], [1 / 6, c])}`;
-    }
-    return `${path}L${mix([1, points[last]])}`;
-  };
-
-  // The libraries come compressed; several profiles in a notebook unpack them once.
-  const library = root => window.gradixLibrary ??= (async () => {
-    const packed = Uint8Array.from(atob(root.querySelector("script.charts").textContent), c => c.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
-    document.head.append(script);
-    return window.gradixCharts;
-  })();
-
-  class Page {
-    constructor(root) {
-      this.root = root;
-      this.data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
-      this.wanted = "";
-      this.colors = {}; // those of the page that were asked for; others in the dark
-      this.drawn = [];
-      this.sortable();
-      this.links();
-      root.querySelector("input").addEventListener("input", event => this.search(event.target.value));
-    }
-
-    color(name) { return this.colors[name] ??= getComputedStyle(this.root).getPropertyValue(`--${name}`).trim(); }
-
-    // A colour between that of a box and that of heat.
-    heat(share) {
-      const parsed = hex => [1, 3, 5].map(k => parseInt(hex.slice(k, k + 2), 16));
-      const from = parsed(this.color("paper")), to = this.color("heat").split(",").map(Number), part = .8 * Math.sqrt(share);
-      return `rgb(${from.map((c, k) => Math.round(c + (to[k] - c) * part)).join(",")})`;
-    }
-
-    place(k) { return k < 0 ? "" : this.data.places[k][0]; }
-
-    sortable() {
-      for (const head of this.root.querySelectorAll("th")) head.addEventListener("click", () => {
-        const k = head.cellIndex, body = head.closest("table").tBodies[0], up = head.ariaSort !== "ascending";
-        const value = row => { const cell = row.cells[k]; return cell.dataset.v ? +cell.dataset.v : cell.textContent; };
-        const order = (a, b) => { const x = value(a), y = value(b); return (x < y ? -1 : x > y ? 1 : 0) * (up ? 1 : -1); };
-        for (const other of head.parentNode.cells) other.ariaSort = "none";
-        head.ariaSort = up ? "ascending" : "descending";
-        body.append(...[...body.rows].sort(order));
-      });
-    }
-
-    links() {
-      for (const link of this.root.querySelectorAll("tr[data-place] .link"))
-        link.addEventListener("click", () => this.mark(+link.closest("tr").dataset.place, true));
-    }
-
-    // Mark a line wherever it is told of; `go` shows it in the source.
-    mark(place, go = false) {
-      for (const row of this.root.querySelectorAll("tr.marked")) row.classList.remove("marked");
-      if (place < 0) return;
-      for (const row of this.root.querySelectorAll(`tr[data-place="${place}"]`)) row.classList.add("marked");
-      if (go) this.root.querySelector(`.source tr[data-place="${place}"]`)?.scrollIntoView({block: "center"});
-    }
-
-    search(text) {
-      this.wanted = text.trim().toLowerCase();
-      let found = 0;
-      for (const row of this.root.querySelectorAll("[data-text]")) {
-        const fits = row.dataset.text.toLowerCase().includes(this.wanted);
-        row.classList.toggle("hidden", !fits);
-        found += fits && row.closest(".lines") !== null;
-      }
-      const boxes = this.graph ? this.graph.look() : 0;
-      this.graph?.paint();
-      this.root.querySelector("output").textContent =
-        this.wanted ? `${count(found)} lines, ${count(boxes)} operations of the program` : "";
-    }
-
-    async draw() {
-      this.charts = await library(this.root);
-      if (!this.data.programs.length) return;
-      this.graph = new Graph(this, this.root.querySelector(".program-drawn"));
-      this.drawn = [this.graph, new Timeline(this, this.root.querySelector(".timeline-drawn")),
-        new Memory(this, this.root.querySelector(".memory-drawn"))];
-      this.show(0);
-      const again = () => { this.colors = {}; this.drawn.forEach(part => part.draw()); };
-      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-      let width = this.root.clientWidth;
-      new ResizeObserver(() => {
-        if (this.root.clientWidth !== width && (width = this.root.clientWidth)) again();
-      }).observe(this.root);
-      this.root.dataset.drawn = "all";
-    }
-
-    show(number) {
-      for (const part of this.root.querySelectorAll(".of-program")) part.hidden = +part.dataset.program !== number;
-      this.drawn.forEach(part => part.show(number));
-    }
-
-    // A chart in a box of a height, with the tooltip of the page.
-    chart(box, height) {
-      box.style.height = `${height}px`;
-      return this.charts.init(box, null, {renderer: "svg"});
-    }
-
-    tooltip(formatter, more = {}) {
-      return {confine: true, backgroundColor: this.color("paper"), borderColor: this.color("line"), padding: [6, 10],
-        textStyle: {color: this.color("ink"), fontSize: 12.5}, transitionDuration: 0, className: "tip", formatter, ...more};
-    }
-
-    axis(more) {
-      const quiet = this.color("quiet"), line = {lineStyle: {color: this.color("line")}};
-      return {type: "value", axisLabel: {color: quiet, fontSize: 11.5}, nameTextStyle: {color: quiet, fontSize: 11.5},
-        splitLine: {show: false}, axisLine: {show: true, ...line}, axisTick: {show: false}, ...more};
-    }
-
-    slider(more) {
-      return {type: "slider", filterMode: "none", height: 18, bottom: 8, borderColor: this.color("line"), brushSelect: false,
-        backgroundColor: "transparent", fillerColor: `${this.color("accent")}26`, showDetail: false, showDataShadow: false,
-        handleStyle: {color: this.color("paper"), borderColor: this.color("edge")},
-        moveHandleStyle: {color: this.color("edge"), opacity: .5}, ...more};
-    }
+class Page {
+  constructor(root) {
+    this.root = root;
+    this.data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+    this.wanted = "";
+    this.colors = {}; // those of the page that were asked for; others in the dark
+    this.drawn = [];
+    this.sortable();
+    this.links();
+    root.querySelector("input").addEventListener("input", event => this.search(event.target.value));
   }
 
-  // The flow of data between the operations of a program; functions, lines, loops, calls and fusions unfold.
-  class Graph {
-    constructor(page, box) {
-      this.page = page;
-      const tools = made(box, "div", {class: "tools"});
-      if (page.data.programs.length > 1) {
-        const choice = made(tools, "select", {"aria-label": "program"});
-        page.data.programs.forEach((p, k) => made(choice, "option", {value: k}, escaped(p.name)));
-        choice.addEventListener("change", () => page.show(+choice.value));
-      }
-      const button = (text, act, label) => made(tools, "button", {type: "button", ...(label && {"aria-label": label})}, text)
-        .addEventListener("click", act);
-      button("unfold", () => this.unfoldLevel());
-      button("fold all", () => this.foldAll());
-      button("−", () => this.zoom(1 / 1.3), "smaller");
-      button("+", () => this.zoom(1.3), "larger");
-      button("fit", () => this.zoom(0), "show the whole graph");
-      this.told = made(tools, "span", {class: "quiet", role: "status"});
-      const split = made(box, "div", {class: "split"});
-      this.box = made(split, "div", {class: "chart", tabindex: 0, role: "application",
-        "aria-label": "The program as a graph. Arrow keys go from box to box, Enter unfolds and folds."});
-      this.aside = made(split, "aside", {"aria-live": "polite"});
-      this.box.addEventListener("keydown", event => this.key(event));
-    }
+  color(name) { return this.colors[name] ??= getComputedStyle(this.root).getPropertyValue(`--${name}`).trim(); }
 
-    show(number) {
-      const program = this.page.data.programs[number], texts = this.page.data.texts;
-      this.nodes = program.nodes.map(n => ({parent: n[PARENT], kind: texts[n[KIND]], name: texts[n[NAME]], place: n[PLACE],
-        scope: texts[n[SCOPE]], phase: texts[n[PHASE]], shape: texts[n[SHAPE]], calls: n[CALLS], time: n[TIME],
-        flops: n[FLOPS], bytes: n[BYTES], leftOut: n[LEFT_OUT], reads: n[READS].map(k => texts[k]), inner: [], count: 1}));
-      this.edges = program.edges;
-      for (let k = this.nodes.length - 1; k >= 0; k--) { // a box comes after the one around it
-        const node = this.nodes[k], around = this.nodes[node.parent];
-        node.number = k;
-        if (!around) continue;
-        for (const sum of ["time", "flops", "bytes"]) around[sum] += node[sum];
-        if (around.kind === "line" || around.kind === "function") around.calls = Math.max(around.calls, node.calls);
-        around.count = (around.inner.length ? around.count : 0) + node.count;
-        around.inner.unshift(node);
-      }
-      this.top = this.nodes.filter(node => node.parent < 0);
-      this.whole = this.top.reduce((sum, node) => sum + node.time, 0) || 1;
-      this.open = new Set();
-      const refused = new Set();
-      for (;;) { // the costliest first, as far as it stays legible
-        const candidates = this.seen().filter(n => this.folds(n) && ["function", "loop", "branches", "call"].includes(n.kind)
-          && n.time > .2 * this.whole && this.seen().length + n.inner.length <= FEW && !refused.has(n));
-        if (!candidates.length) break;
-        const costliest = candidates.reduce((a, b) => a.time >= b.time ? a : b);
-        this.open.add(costliest.number);
-        if (this.open.size > 1 && this.layout().width * .5 > (this.box.clientWidth || 800)) {
-          this.open.delete(costliest.number);
-          refused.add(costliest);
-        }
-      }
-      this.selected = null;
-      this.look();
-      this.view = null;
-      this.draw();
-      this.tell(this.top.reduce((a, b) => a.time >= b.time ? a : b, this.top[0]));
-    }
-
-    folds(node) { return node.inner.length > 0; }
-
-    // The boxes that are shown and have no shown parts.
-    seen(nodes = this.top) {
-      return nodes.flatMap(n => this.open.has(n.number) ? this.seen(n.inner) : [n]);
-    }
-
-    look() {
-      const wanted = this.page.wanted;
-      let found = 0;
-      for (let k = this.nodes.length - 1; k >= 0; k--) {
-        const n = this.nodes[k];
-        const own = wanted && `${n.name} ${n.place < 0 ? "" : this.page.data.places[n.place].join(" ")} ${n.scope} ${n.shape} ${n.phase}`.toLowerCase().includes(wanted);
-        n.fits = own || n.inner.some(x => x.fits);
-        found += own && !n.inner.length;
-      }
-      return found;
-    }
-
-    title(node) {
-      if (node.kind === "function") return `${node.name}()`;
-      return node.name;
-    }
-
-    subtitle(node) {
-      const parts = [percent(node.time / this.whole)];
-      if (node.kind === "loop") parts.push("loop");
-      if (node.inner.length) parts.push(`${count(node.count)} ops`);
-      else if (node.kind !== "line") parts.push(node.shape);
-      if (node.phase && node.phase !== this.nodes[node.parent]?.phase) parts.push(node.phase);
-      return parts.join(" · ");
-    }
-
-    toggle(node) {
-      if (!this.folds(node)) return;
-      const opens = !this.open.has(node.number);
-      if (opens && this.seen().length + node.inner.length > MOST_SHOWN) {
-        this.refuse();
-        return;
-      }
-      if (opens) this.open.add(node.number); else this.open.delete(node.number);
-      this.draw(node);
-    }
-
-    refuse() { this.told.textContent = `At most ${MOST_SHOWN} boxes are shown at a time: fold others first.`; }
-
-    // Unfold all boxes that are seen, the costliest first, as far as there is room.
-    unfoldLevel() {
-      const seen = this.seen();
-      let left = MOST_SHOWN - seen.length, refused = false;
-      for (const node of seen.filter(n => this.folds(n)).sort((a, b) => b.time - a.time)) {
-        if (node.inner.length > left) { refused = true; continue; }
-        left -= node.inner.length;
-        this.open.add(node.number);
-      }
-      this.draw();
-      if (refused) this.refuse();
-    }
-
-    foldAll() { this.open.clear(); this.view = null; this.draw(); }
-
-    // Where all boxes are, level by level: what is in an unfolded box is laid out by itself, and goes with it.
-    layout() {
-      const levels = this.flows(), at = new Map(), edges = [];
-      const level = (nodes, around) => {
-        const sizes = new Map(nodes.map(n => [n.number, this.open.has(n.number) ? opened(n) : this.size(n)]));
-        return this.packed(nodes, sizes, levels.get(around) ?? new Map());
-      };
-      const inner = new Map();
-      const opened = node => {
-        const found = level(node.inner, node.number);
-        inner.set(node.number, found);
-        return {width: Math.max(found.width + 2 * PAD, 8 * Math.min(this.title(node).length, 20) + 150), height: found.height + TITLE + 2 * PAD};
-      };
-      const put = ({boxes, lines}, left, top) => {
-        for (const [number, box] of boxes) {
-          at.set(number, {...box, x: box.x + left, y: box.y + top});
-          const parts = inner.get(number);
-          if (parts) put(parts, left + box.x - parts.width / 2, top + box.y - box.height / 2 + TITLE + PAD);
-        }
-        for (const line of lines) edges.push({...line, points: line.points.map(({x, y}) => ({x: x + left, y: y + top}))});
-      };
-      const whole = level(this.top, -1);
-      put(whole, MARGIN, MARGIN);
-      return {at, edges, width: whole.width + 2 * MARGIN, height: whole.height + 2 * MARGIN};
-    }
-
-    size(node) {
-      const width = Math.max(7.3 * Math.min(this.title(node).length, 34), 6.2 * this.subtitle(node).length) + 26;
-      return {width: Math.max(width + (this.folds(node) ? 14 : 0), 96), height: 44};
-    }
-
-    // The bytes that go between boxes with the same one around them, by the number of that one.
-    flows() {
-      const paths = Array(this.nodes.length), shown = new Set(this.seen().map(n => n.number));
-      const path = number => paths[number] ??= number < 0 ? []
-        : [...path(this.nodes[number].parent), number];
-      const levels = new Map();
-      for (const [from, to, nbytes] of this.edges) {
-        const a = path(from), b = path(to);
-        let k = 0;
-        while (a[k] === b[k] && k < a.length && !shown.has(a[k])) k++;
-        if (a[k] === b[k] || a[k] === undefined || b[k] === undefined) continue;
-        const around = k ? a[k - 1] : -1, level = levels.get(around) ?? new Map(), key = `${a[k]} ${b[k]}`;
-        level.set(key, (level.get(key) ?? 0) + nbytes);
-        levels.set(around, level);
-      }
-      return levels;
-    }
-
-    // The place of each box in an order in which few bytes go backwards, by the method of Eades, Lin and Smyth: lines of
-    // code run several times, so that the flow between them has cycles.
-    ordered(nodes, flow) {
-      const left = new Map(nodes.map(n => [n.number, {before: new Map(), after: new Map()}]));
-      for (const [key, nbytes] of flow) {
-        const [a, b] = key.split(" ").map(Number);
-        left.get(a).after.set(b, nbytes);
-        left.get(b).before.set(a, nbytes);
-      }
-      const sum = values => [...values].reduce((a, b) => a + b, 0), first = [], last = [];
-      const take = (number, list) => {
-        for (const a of left.get(number).before.keys()) left.get(a).after.delete(number);
-        for (const b of left.get(number).after.keys()) left.get(b).before.delete(number);
-        left.delete(number);
-        list.push(number);
-      };
-      while (left.size) {
-        const numbers = [...left.keys()], source = numbers.find(k => !left.get(k).before.size);
-        const sink = numbers.findLast(k => !left.get(k).after.size);
-        const gain = k => sum(left.get(k).after.values()) - sum(left.get(k).before.values());
-        if (source !== undefined) take(source, first);
-        else if (sink !== undefined) take(sink, last);
-        else take(numbers.reduce((a, b) => gain(a) >= gain(b) ? a : b), first);
-      }
-      return new Map([...first, ...last.reverse()].map((number, k) => [number, k]));
-    }
-
-    // Boxes in layers along the flow; what is not connected stands side by side, in rows.
-    packed(nodes, sizes, flow) {
-      const order = this.ordered(nodes, flow);
-      const joined = new Map(nodes.map(n => [n.number, n.number])); // of connected boxes one stands for all
-      const root = k => { while (joined.get(k) !== k) k = joined.get(k); return k; };
-      const lines = new Map();
-      for (const [key, nbytes] of flow) {
-        const [a, b] = key.split(" ").map(Number), back = order.get(a) > order.get(b);
-        // What goes backwards is laid out as if it went the other way.
-        const [v, w] = back ? [b, a] : [a, b], other = lines.get(`${v} ${w}`);
-        lines.set(`${v} ${w}`, {v, w, nbytes: nbytes + (other?.nbytes ?? 0), ends: other ? [true, true] : [back, !back]});
-        joined.set(root(a), root(b));
-      }
-      const groups = new Map();
-      for (const n of nodes) {
-        const k = root(n.number);
-        if (!groups.has(k)) groups.set(k, {nodes: [], lines: []});
-        groups.get(k).nodes.push(n);
-      }
-      for (const line of lines.values()) groups.get(root(line.v)).lines.push(line);
-      const parts = [...groups.values()].map(group => this.layered(group, sizes));
-      const area = parts.reduce((sum, part) => sum + (part.width + GAP) * (part.height + GAP), 0);
-      const most = Math.max(...parts.map(part => part.width), Math.sqrt(2.2 * area), 560);
-      const found = {width: 0, height: 0, boxes: new Map(), lines: []};
-      let x = 0, y = 0, row = 0;
-      for (const part of parts) {
-        if (x && x + part.width > most) { x = 0; y += row + GAP; row = 0; }
-        for (const [number, box] of part.boxes) found.boxes.set(number, {...box, x: box.x + x, y: box.y + y});
-        for (const line of part.lines) found.lines.push({...line, points: line.points.map(p => ({x: p.x + x, y: p.y + y}))});
-        found.width = Math.max(found.width, x + part.width);
-        found.height = Math.max(found.height, y + part.height);
-        x += part.width + GAP;
-        row = Math.max(row, part.height);
-      }
-      return found;
-    }
-
-    layered({nodes, lines}, sizes) {
-      const {Graph: Layered, layout} = this.page.charts, graph = new Layered();
-      graph.setGraph({rankdir: "TB", nodesep: GAP, ranksep: 36, edgesep: 10, ranker: nodes.length > 60 ? "longest-path" : "network-simplex"});
-      for (const n of nodes) graph.setNode(n.number, {...sizes.get(n.number)});
-      for (const line of lines) graph.setEdge(line.v, line.w, {...line});
-      layout(graph);
-      const boxes = new Map(nodes.map(n => [n.number, graph.node(String(n.number))]));
-      const rows = new Map(); // the height of each row of boxes, which lines pass straight
-      for (const {y, height} of boxes.values()) rows.set(Math.round(y), Math.max(rows.get(Math.round(y)) ?? 0, height));
-      const passed = ({x, y}) => {
-        const half = (rows.get(Math.round(y)) ?? 0) / 2;
-        return half ? [-half - 10, -half, half, half + 10].map(dy => ({x, y: y + dy})) : [{x, y}];
-      };
-      const drawn = graph.edges().map(e => { // lines leave a box below and enter one above
-        const edge = graph.edge(e), {points} = edge, last = points.length - 1;
-        const end = (number, toward, side) => {
-          const {x, y, width, height} = boxes.get(number), reach = width / 2 - 14;
-          return {x: Math.min(Math.max(toward.x, x - reach), x + reach), y: y + side * height / 2};
-        };
-        const from = end(edge.v, points[1], 1), to = end(edge.w, points[last - 1], -1);
-        return {...edge, points: [from, {x: from.x, y: from.y + 14}, ...points.slice(1, last).flatMap(passed), {x: to.x, y: to.y - 16}, to]};
-      });
-      // Lines may pass outside of all boxes.
-      const across = drawn.flatMap(line => line.points.map(p => p.x)), left = Math.min(0, ...across.map(x => x - 4));
-      for (const box of boxes.values()) box.x -= left;
-      for (const line of drawn) line.points = line.points.map(p => ({x: p.x - left, y: p.y}));
-      const width = Math.max(graph.graph().width, ...across.map(x => x + 4)) - left;
-      return {width, height: graph.graph().height, boxes, lines: drawn};
-    }
-
-    draw(kept = null) {
-      const page = this.page, old = this.view, oldAt = kept && this.graph && this.center(kept.number);
-      const graph = this.layout(), {width: w, height: h} = graph;
-      const width = this.box.clientWidth || 800, fits = Math.min(1, width / w, TALLEST / h);
-      const scale = old && kept ? old.scale : fits >= LEGIBLE ? fits : Math.max(Math.min(1, width / w), LEGIBLE);
-      const height = Math.round(Math.min(Math.max(h * Math.max(fits, scale), 180), TALLEST));
-      if (!this.chart) {
-        this.chart = page.chart(this.box, height);
-        this.chart.on("click", event => this.click(event));
-        this.chart.on("datazoom", () => this.read());
-      }
-      this.box.style.height = `${height}px`;
-      this.chart.resize({width, height}); // which draws once more what was there
-      this.graph = graph;
-      this.window = {width, height};
-      // Both axes have the proportions of the window, so that zooming keeps those of the graph.
-      const across = Math.max(w, h * width / height, width);
-      this.extent = {x: across, y: across * height / width, left: Math.min(0, (w - across) / 2)};
-      this.view = {scale, x: w * scale < width ? (w - width / scale) / 2 : 0, y: 0};
-      const at = kept && this.center(kept.number);
-      if (old && oldAt && at) {
-        this.view.x = at[0] - (oldAt[0] - old.x) * old.scale / scale;
-        this.view.y = at[1] - (oldAt[1] - old.y) * old.scale / scale;
-      } else if (this.top.length) { // begin where most time goes
-        const [x, y] = this.center(this.seen().reduce((a, b) => a.time >= b.time ? a : b).number);
-        if (w * scale > width) this.view.x = x - width / scale / 2;
-        if (y > height / scale - 60) this.view.y = y - height / scale / 2;
-      }
-      const shown = this.seen().length;
-      const hidden = this.nodes.filter(n => n.leftOut).length;
-      this.told.textContent = `${count(shown)} boxes; click unfolds, drag moves, Ctrl and the wheel zoom`
-        + (hidden ? `; of ${count(hidden)} boxes that cost little the parts are left out` : "");
-      this.paint();
-    }
-
-    // Where a box is; for the title of an unfolded one, its upper left corner.
-    center(number) {
-      const at = this.graph.at.get(number);
-      if (!at) return null;
-      return this.open.has(number) ? [at.x - at.width / 2 + 70, at.y - at.height / 2 + TITLE / 2] : [at.x, at.y];
-    }
-
-    // The zoom that shows the view, which stays within the graph.
-    zoomed() {
-      const {scale} = this.view, {x, y, left} = this.extent, {width, height} = this.window;
-      const inside = (at, size, from, all) => Math.min(Math.max(at, from), Math.max(from + all - size, from));
-      this.view.x = inside(this.view.x, width / scale, left, x);
-      this.view.y = inside(this.view.y, height / scale, 0, y);
-      const share = (a, from, all) => 100 * (a - from) / all;
-      return [[share(this.view.x, left, x), share(this.view.x + width / scale, left, x)],
-        [share(this.view.y, 0, y), share(this.view.y + height / scale, 0, y)]];
-    }
-
-    // Take over what the mouse has made of the zoom.
-    read() {
-      const [x, y] = this.chart.getOption().dataZoom;
-      this.view = {scale: this.window.width / (this.extent.x * (x.end - x.start) / 100),
-        x: this.extent.left + this.extent.x * x.start / 100, y: this.extent.y * y.start / 100};
-    }
-
-    zoom(factor) {
-      const {scale, x, y} = this.view, {width, height} = this.window, least = width / this.extent.x;
-      const next = factor ? Math.min(Math.max(scale * factor, least), 3) : least;
-      this.view = {scale: next, x: x + width / scale / 2 - width / next / 2, y: y + height / scale / 2 - height / next / 2};
-      this.paint();
-    }
-
-    paint() {
-      const page = this.page, graph = this.graph, zoom = this.zoomed();
-      const nodes = [], groups = [];
-      for (const number of graph.at.keys()) (this.open.has(number) ? groups : nodes).push({value: [0, 0], node: number});
-      const depth = n => { let d = 0; for (let at = this.nodes[n]; at.parent >= 0; at = this.nodes[at.parent]) d++; return d; };
-      groups.sort((a, b) => depth(a.node) - depth(b.node));
-      const edges = graph.edges.map(line => ({value: [0, 0], edge: [line.v, line.w], ...line}));
-      const most = Math.max(...edges.map(e => e.nbytes), 1);
-      const zooming = {type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false, minSpan: 1};
-      const paint = draw => (params, api) => draw(params, (x, y) => api.coord([x, y]), api.size([1, 1])[0]);
-      this.chart.setOption({
-        animation: false,
-        grid: {left: 0, right: 0, top: 0, bottom: 0},
-        tooltip: page.tooltip(event => this.tip(event.data)),
-        xAxis: {type: "value", show: false, min: this.extent.left, max: this.extent.left + this.extent.x},
-        yAxis: {type: "value", show: false, min: 0, max: this.extent.y, inverse: true},
-        dataZoom: [{...zooming, xAxisIndex: 0, start: zoom[0][0], end: zoom[0][1]},
-          {...zooming, yAxisIndex: 0, start: zoom[1][0], end: zoom[1][1]}],
-        series: [
-          {type: "custom", id: "groups", z: 1, clip: true, data: groups,
-            renderItem: paint((params, at, unit) => this.group(groups[params.dataIndex].node, at, unit))},
-          {type: "custom", id: "edges", z: 2, clip: true, data: edges,
-            renderItem: paint((params, at, unit) => this.edge(edges[params.dataIndex], most, at, unit))},
-          {type: "custom", id: "headings", z: 3, clip: true, data: groups,
-            renderItem: paint((params, at, unit) => this.heading(groups[params.dataIndex].node, at, unit))},
-          {type: "custom", id: "nodes", z: 4, clip: true, data: nodes,
-            renderItem: paint((params, at, unit) => this.node(nodes[params.dataIndex].node, at, unit))},
-        ],
-      }, {replaceMerge: ["series"]});
-    }
-
-    // Whether a box is to be seen less, because others are searched for.
-    dimmed(...nodes) { return this.page.wanted && !nodes.some(n => this.nodes[n].fits); }
-
-    outline(node) {
-      const page = this.page, marked = page.wanted && node.fits;
-      return {stroke: page.color(node.number === this.selected ? "accent" : marked ? "mark-line" : "edge"),
-        lineWidth: node.number === this.selected || marked ? 2.5 : 1};
-    }
-
-    node(number, at, unit) {
-      const page = this.page, node = this.nodes[number], {x, y, width, height} = this.graph.at.get(number);
-      const [left, top] = at(x - width / 2, y - height / 2), w = width * unit, h = height * unit, ink = page.color("ink");
-      const fill = page.heat(node.time / this.whole), opacity = this.dimmed(number) ? .25 : 1, r = 6 * unit;
-      const text = (words, dy, size, more) => ({type: "text", silent: true, style: {text: words, x: left + (this.folds(node) ? 24 : 11) * unit,
-        y: top + dy * unit, fill: ink, fontSize: size * unit, verticalAlign: "middle", opacity, ...more}});
-      const children = [{type: "rect", shape: {x: left, y: top, width: w, height: h, r},
-        style: {fill, opacity, ...this.outline(node)}, cursor: "pointer"}];
-      if (this.folds(node)) {
-        children.unshift({type: "rect", silent: true, shape: {x: left + 4 * unit, y: top + 4 * unit, width: w, height: h, r},
-          style: {fill: page.color("card"), opacity, stroke: page.color("edge"), lineWidth: 1}});
-        children.push({type: "text", silent: true, style: {text: "▸", x: left + 9 * unit, y: top + h / 2, fill: page.color("quiet"),
-          fontSize: 12 * unit, verticalAlign: "middle", opacity}});
-      }
-      if (unit > .3) children.push(
-        text(cut(this.title(node), 34), 15, 12, {fontFamily: "ui-monospace, Menlo, Consolas, monospace"}),
-        text(this.subtitle(node), 31, 11, {opacity: .8 * opacity}));
-      return {type: "group", children};
-    }
-
-    group(number, at, unit) {
-      const page = this.page, node = this.nodes[number], {x, y, width, height} = this.graph.at.get(number);
-      const [left, top] = at(x - width / 2, y - height / 2), w = width * unit, h = height * unit;
-      const {stroke, lineWidth} = this.outline(node);
-      return {type: "group", children: [
-        {type: "rect", silent: true, shape: {x: left, y: top, width: w, height: h, r: 8 * unit},
-          style: {fill: page.color("edge"), opacity: .12}},
-        {type: "rect", silent: true, shape: {x: left, y: top, width: w, height: h, r: 8 * unit},
-          style: {fill: "none", stroke, lineWidth, ...(node.kind === "loop" && {lineDash: [6, 4]})}},
-      ]};
-    }
-
-    // The title of an unfolded box, which stands above what crosses it.
-    heading(number, at, unit) {
-      const page = this.page, node = this.nodes[number], {x, y, width, height} = this.graph.at.get(number);
-      const [left, top] = at(x - width / 2, y - height / 2), w = width * unit;
-      const about = `  ${percent(node.time / this.whole)}${node.kind === "loop" ? " loop" : ""} ${node.phase}`;
-      const words = `▾ ${cut(this.title(node), Math.max(Math.floor(width / 7) - about.length - 3, 8))}${about}`;
-      return {type: "group", children: [
-        {type: "rect", shape: {x: left, y: top, width: w, height: TITLE * unit, r: [8 * unit, 8 * unit, 0, 0]}, cursor: "pointer",
-          style: {fill: page.color("line"), ...this.outline(node)}},
-        {type: "text", silent: true, style: {text: words, x: left + 10 * unit, y: top + TITLE / 2 * unit, fill: page.color("ink"),
-          fontSize: 11.5 * unit, verticalAlign: "middle", fontFamily: "ui-monospace, Menlo, Consolas, monospace"}},
-      ]};
-    }
-
-    edge(edge, most, at, unit) {
-      const color = this.page.color("edge"), points = edge.points.map(p => at(p.x, p.y)), last = points.length - 1;
-      const opacity = this.dimmed(...edge.edge) ? .2 : .9, width = (1 + 3 * Math.sqrt(edge.nbytes / most)) * unit;
-      const arrow = (end, before) => {
-        const turn = Math.atan2(end[1] - before[1], end[0] - before[0]), size = 6 * unit + width;
-        const corner = side => [end[0] - size * Math.cos(turn + side), end[1] - size * Math.sin(turn + side)];
-        return {type: "polygon", silent: true, shape: {points: [end, corner(.45), corner(-.45)]}, style: {fill: color, opacity}};
-      };
-      return {type: "group", children: [
-        {type: "path", shape: {pathData: curve(points)}, style: {stroke: color, fill: "none", opacity, lineWidth: width}},
-        ...(edge.ends[0] ? [arrow(points[0], points[1])] : []),
-        ...(edge.ends[1] ? [arrow(points[last], points[last - 1])] : []),
-      ]};
-    }
-
-    click(event) {
-      if (event.data.edge) return;
-      const node = this.nodes[event.data.node];
-      this.select(node);
-      this.toggle(node);
-    }
-
-    select(node) {
-      this.selected = node.number;
-      this.page.mark(node.place);
-      this.tell(node);
-      this.paint();
-    }
-
-    // What is known of a box, as rows.
-    known(node) {
-      const rows = [["time", `${time(node.time)}, ${percent(node.time / this.whole)}`]];
-      if (node.calls) rows.push(["calls", count(node.calls)]);
-      rows.push(["moved", bytes(node.bytes)], ["arithmetic", flops(node.flops)]);
-      if (node.time && node.flops) rows.push(["", `${flops(node.flops / node.time * 1e6)}/s`]);
-      if (node.inner.length) rows.push(["operations", count(node.count)]);
-      if (node.shape && node.kind !== "line") rows.push(["makes", node.shape]);
-      if (node.phase) rows.push(["pass", node.phase]);
-      if (node.reads.length) rows.push(["reads", node.reads.join(", ")]);
-      return rows.map(([k, v]) => `<dt>${k}</dt><dd>${escaped(v)}</dd>`).join("");
-    }
-
-    tell(node) {
-      if (!node) return;
-      const [place, source] = node.place >= 0 ? this.page.data.places[node.place] : ["", ""];
-      this.aside.innerHTML = `<h3 class="mono">${escaped(this.title(node))}</h3>`
-        + (place ? `<div><button type="button" class="link">${escaped(place)}</button></div>` : "")
-        + (source && source !== node.name ? `<code>${escaped(source)}</code>` : "")
-        + `<dl>${this.known(node)}</dl>`
-        + (node.leftOut ? `<p class="quiet">Its ${count(node.leftOut)} parts are not in this page, which holds the costliest.</p>` : "")
-        + (node.scope ? `<p class="quiet mono">${escaped(cut(node.scope, 160))}</p>` : "");
-      this.aside.querySelector(".link")?.addEventListener("click", () => this.page.mark(node.place, true));
-    }
-
-    tip(data) {
-      if (data.edge) {
-        const [from, to] = data.edge.map(k => escaped(cut(this.title(this.nodes[k]), 50)));
-        const word = data.ends[0] ? data.ends[1] ? "to and from" : "from" : "to";
-        return `${bytes(data.nbytes)}<br><code>${from}</code><br>${word} <code>${to}</code>`;
-      }
-      const node = this.nodes[data.node], place = this.page.place(node.place);
-      return `<b class="mono">${escaped(cut(this.title(node), 80))}</b><br>${escaped(place)}<dl>${this.known(node)}</dl>`
-        + (this.folds(node) ? `click ${this.open.has(node.number) ? "folds" : "unfolds"} it` : "");
-    }
-
-    key(event) {
-      const order = [...this.graph.at.keys()].sort((a, b) => {
-        const [x, y] = this.center(a), [u, v] = this.center(b);
-        return y - v || x - u;
-      });
-      const at = order.indexOf(this.selected), node = this.nodes[this.selected];
-      const step = {ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1}[event.key];
-      if (step) this.select(this.nodes[order[at < 0 ? 0 : (at + step + order.length) % order.length]]);
-      else if ((event.key === "Enter" || event.key === " ") && node) this.toggle(node);
-      else if (event.key === "+" || event.key === "-") this.zoom(event.key === "+" ? 1.3 : 1 / 1.3);
-      else return;
-      event.preventDefault();
-      if (step) { // bring it into the window
-        const [x, y] = this.center(this.selected), {width, height} = this.window, {scale} = this.view;
-        const near = (from, size, to) => to < from + 60 || to > from + size - 60 ? to - size / 2 : from;
-        this.view.x = near(this.view.x, width / scale, x);
-        this.view.y = near(this.view.y, height / scale, y);
-        this.paint();
-      }
-    }
+  // A colour between that of a box and that of heat.
+  heat(share) {
+    const parsed = hex => [1, 3, 5].map(k => parseInt(hex.slice(k, k + 2), 16));
+    const from = parsed(this.color("paper")), to = this.color("heat").split(",").map(Number), part = .8 * Math.sqrt(share);
+    return `rgb(${from.map((c, k) => Math.round(c + (to[k] - c) * part)).join(",")})`;
   }
 
-  // When each operation ran, and on which thread.
-  class Timeline {
-    constructor(page, box) {
-      this.page = page;
-      const data = page.data, threads = 1 + Math.max(-1, ...data.runs.map(run => run[3]));
-      this.rows = [...(data.compiler.length ? ["compiler"] : []), ...Array.from({length: threads}, (_, k) => `thread ${k + 1}`)];
-      const first = this.rows.length - threads;
-      const begun = Math.min(...[...data.compiler, ...data.runs].map(span => span[1]));
-      this.spans = [
-        ...data.compiler.map(([name, start, took]) => ({value: [start - begun, start - begun + took, 0], name, place: -1, scope: -1})),
-        ...data.runs.map(([name, start, took, thread, place, scope]) =>
-          ({value: [start - begun, start - begun + took, first + thread], name, place, scope}))];
-      this.whole = data.runs.reduce((sum, run) => sum + run[2], 0) || 1;
-      this.cost = new Map();
-      for (const run of data.runs) this.cost.set(run[4], (this.cost.get(run[4]) ?? 0) + run[2]);
-      this.ranked = [...this.cost.keys()].sort((a, b) => this.cost.get(b) - this.cost.get(a));
-      this.height = 26 * this.rows.length + 84;
-      this.box = made(box, "div", {class: "chart", role: "img", "aria-label": "When each operation ran; the table below has the sums."});
-      const told = "Colours are lines; drag the handles, or press Ctrl and turn the wheel, to look closer.";
-      made(box, "p", {class: "quiet"}, told + (data.left_out ? ` The ${count(data.left_out)} shortest operations are left out.` : ""));
-    }
+  place(k) { return k < 0 ? "" : this.data.places[k][0]; }
 
-    show() { this.draw(); }
-
-    // The costliest lines have colours of their own.
-    fill(span) {
-      if (span.scope === -1) return this.page.color("compile");
-      const rank = this.ranked.indexOf(span.place), dark = matchMedia("(prefers-color-scheme: dark)").matches;
-      if (span.place < 0 || rank > 11) return this.page.color("other");
-      return `hsl(${(152 + rank * 137.5) % 360}, ${dark ? 42 : 48}%, ${dark ? 52 : 58}%)`;
-    }
-
-    draw() {
-      const page = this.page, texts = page.data.texts;
-      const end = Math.max(...this.spans.map(s => s.value[1]));
-      const running = Math.min(...this.spans.filter(s => s.scope >= 0).map(s => s.value[0]));
-      this.chart ??= page.chart(this.box, this.height);
-      this.chart.resize();
-      const share = 100 * running / end;
-      this.chart.setOption({
-        animation: false,
-        grid: {left: 74, right: 16, top: 10, bottom: 62},
-        tooltip: page.tooltip(({data}) => `<b class="mono">${escaped(texts[data.name])}</b>`
-          + (data.scope >= 0 && texts[data.scope] ? ` ${escaped(texts[data.scope])}` : "")
-          + `<br>${time(data.value[1] - data.value[0])}, from ${time(data.value[0])} on`
-          + (data.place >= 0 ? `<br>${escaped(page.place(data.place))}<br><code>${escaped(page.data.places[data.place][1])}</code>` : "")),
-        xAxis: page.axis({min: 0, max: end, axisLabel: {color: page.color("quiet"), fontSize: 11.5, hideOverlap: true,
-          showMaxLabel: false, formatter: at => at >= 1000 || !at ? `${+(at / 1000).toFixed(3)} ms` : `${+at.toFixed(2)} µs`}}),
-        yAxis: page.axis({type: "category", data: this.rows, inverse: true, axisLine: {show: false}}),
-        dataZoom: [page.slider({start: share < 60 ? 0 : Math.max(share - 1, 0), end: 100}),
-          {type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false}],
-        series: [{type: "custom", clip: true, encode: {x: [0, 1], y: 2}, data: this.spans, renderItem: (params, api) => {
-          const span = this.spans[params.dataIndex], [left, middle] = api.coord([span.value[0], span.value[2]]);
-          const right = api.coord([span.value[1], span.value[2]])[0], area = params.coordSys;
-          const x = Math.max(left, area.x), width = Math.min(right, area.x + area.width) - x;
-          if (right < area.x || left > area.x + area.width) return;
-          const words = span.place >= 0 ? page.data.places[span.place][1] : texts[span.name];
-          const children = [{type: "rect", shape: {x, y: middle - 9, width: Math.max(width, .6), height: 18, r: Math.min(2, width / 2)},
-            style: {fill: this.fill(span)}}];
-          if (width > 44) children.push({type: "text", silent: true, style: {text: cut(words, Math.floor((width - 8) / 6.6)), x: x + 5,
-            y: middle, fill: "#111", fontSize: 11, verticalAlign: "middle", fontFamily: "ui-monospace, Menlo, Consolas, monospace"}});
-          return {type: "group", children};
-        }}],
-      });
-      this.chart.off("click");
-      this.chart.on("click", ({data}) => page.mark(data.place));
-    }
-  }
-
-  // The bytes in memory while a program runs.
-  class Memory {
-    constructor(page, box) {
-      this.page = page;
-      this.box = made(box, "div", {class: "chart", role: "img", "aria-label": "Memory while the program runs; the table below has what is alive at the most."});
-      const keys = {run: "temporaries", load: "results", eager: "arguments"};
-      made(box, "p", {}, Object.entries(keys).map(([kind, name]) => `<span class="key"><i class="${kind}"></i>${name}</span>`).join(""));
-      made(box, "p", {class: "quiet"}, "Operations in the order in which they run, those of a loop once; arguments and results have their memory all the time.");
-    }
-
-    show(number) { this.memory = this.page.data.programs[number].memory; this.draw(); }
-
-    draw() {
-      const page = this.page, texts = page.data.texts, {arguments: given, results, moments, peak} = this.memory;
-      this.chart ??= page.chart(this.box, 250);
-      this.chart.resize();
-      const color = {arguments: page.color("eager"), results: page.color("load"), temporaries: page.color("run")};
-      const series = (name, values) => ({type: "line", name, stack: "all", step: "middle", symbol: "none", data: values,
-        lineStyle: {width: 0}, areaStyle: {color: color[name], opacity: .75}, itemStyle: {color: color[name]}, emphasis: {disabled: true}});
-      const at = moments.findIndex(moment => moment[0] === peak), most = given + results + (moments[at]?.[1] ?? 0);
-      const step = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512].map(k => k * 1024 ** Math.floor(Math.log(most || 1) / Math.log(1024) + .01))
-        .find(k => most / k <= 5) ?? most;
-      const last = moments.length ? moments[moments.length - 1][0] : 1;
-      this.chart.setOption({
-        animation: false,
-        grid: {left: 74, right: 24, top: 34, bottom: 30},
-        tooltip: page.tooltip(items => {
-          const moment = moments[items[0].dataIndex];
-          const row = (name, value) => `<dt>${name}</dt><dd>${bytes(value)}</dd>`;
-          return `<b>${bytes(given + results + moment[1])}</b> at operation ${count(moment[0])}`
-            + `<br><code>${escaped(texts[moment[2]])}</code>`
-            + (moment[3] >= 0 ? `<br>${escaped(page.place(moment[3]))}<br><code>${escaped(page.data.places[moment[3]][1])}</code>` : "")
-            + `<dl>${row("temporaries", moment[1])}${row("results", results)}${row("arguments", given)}</dl>`;
-        }, {trigger: "axis", axisPointer: {lineStyle: {color: page.color("edge")}}}),
-        xAxis: page.axis({min: 0, max: Math.max(last, 1), minInterval: 1, axisLabel: {color: page.color("quiet"), fontSize: 11.5,
-          hideOverlap: true, formatter: k => count(k)}}),
-        yAxis: page.axis({min: 0, max: Math.ceil(most * 1.02 / step) * step || 1, interval: step, axisLine: {show: false}, splitLine: {show: true, lineStyle: {color: page.color("line")}},
-          axisLabel: {color: page.color("quiet"), fontSize: 11.5, formatter: bytes}}),
-        series: [
-          series("arguments", moments.map(moment => [moment[0], given])),
-          series("results", moments.map(moment => [moment[0], results])),
-          {...series("temporaries", moments.map(moment => [moment[0], moment[1]])),
-            markLine: at < 0 ? undefined : {silent: true, symbol: "none", animation: false,
-              lineStyle: {color: page.color("ink"), type: "dashed", width: 1}, data: [{xAxis: peak}],
-              label: {color: page.color("ink"), fontSize: 12, formatter: `peak ${bytes(most)}`, position: "end"}}},
-        ],
-      }, {replaceMerge: ["series"]});
-    }
-  }
-
-  const around = document.currentScript?.closest(".gradix");
-  for (const root of around ? [around] : document.querySelectorAll(".gradix:not([data-drawn])")) {
-    root.dataset.drawn = "tables";
-    const page = new Page(root);
-    page.draw().catch(error => {
-      root.querySelector("output").textContent = `the charts cannot be drawn here: ${error.message}`;
-      throw error;
+  sortable() {
+    for (const head of this.root.querySelectorAll("th")) head.addEventListener("click", () => {
+      const k = head.cellIndex, body = head.closest("table").tBodies[0], up = head.ariaSort !== "ascending";
+      const value = row => { const cell = row.cells[k]; return cell.dataset.v ? +cell.dataset.v : cell.textContent; };
+      const order = (a, b) => { const x = value(a), y = value(b); return (x < y ? -1 : x > y ? 1 : 0) * (up ? 1 : -1); };
+      for (const other of head.parentNode.cells) other.ariaSort = "none";
+      head.ariaSort = up ? "ascending" : "descending";
+      body.append(...[...body.rows].sort(order));
     });
   }
-})();
+
+  links() {
+    for (const link of this.root.querySelectorAll("tr[data-place] .link"))
+      link.addEventListener("click", () => this.mark(+link.closest("tr").dataset.place, true));
+  }
+
+  // Mark a line wherever it is told of; `go` shows it in the source.
+  mark(place, go = false) {
+    for (const row of this.root.querySelectorAll("tr.marked")) row.classList.remove("marked");
+    if (place < 0) return;
+    for (const row of this.root.querySelectorAll(`tr[data-place="${place}"]`)) row.classList.add("marked");
+    if (go) this.root.querySelector(`.source tr[data-place="${place}"]`)?.scrollIntoView({block: "center"});
+  }
+
+  search(text) {
+    this.wanted = text.trim().toLowerCase();
+    let found = 0;
+    for (const row of this.root.querySelectorAll("[data-text]")) {
+      const fits = row.dataset.text.toLowerCase().includes(this.wanted);
+      row.classList.toggle("hidden", !fits);
+      found += fits && row.closest(".lines") !== null;
+    }
+    const boxes = this.graph ? this.graph.look() : 0;
+    this.graph?.paint();
+    this.root.querySelector("output").textContent =
+      this.wanted ? `${count(found)} lines, ${count(boxes)} operations of the program` : "";
+  }
+
+  async draw() {
+    this.charts = await library(this.root);
+    if (!this.data.programs.length) return;
+    this.graph = new Graph(this, this.root.querySelector(".program-drawn"));
+    this.drawn = [this.graph, new Timeline(this, this.root.querySelector(".timeline-drawn")),
+      new Memory(this, this.root.querySelector(".memory-drawn"))];
+    this.show(0);
+    const again = () => { this.colors = {}; this.drawn.forEach(part => part.draw()); };
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+    let width = this.root.clientWidth;
+    new ResizeObserver(() => {
+      if (this.root.clientWidth !== width && (width = this.root.clientWidth)) again();
+    }).observe(this.root);
+    this.root.dataset.drawn = "all";
+  }
+
+  show(number) {
+    for (const part of this.root.querySelectorAll(".of-program")) part.hidden = +part.dataset.program !== number;
+    this.drawn.forEach(part => part.show(number));
+  }
+
+  // A chart in a box of a height, with the tooltip of the page.
+  chart(box, height) {
+    box.style.height = `${height}px`;
+    return this.charts.init(box, null, {renderer: "svg"});
+  }
+
+  tooltip(formatter, more = {}) {
+    return {confine: true, backgroundColor: this.color("paper"), borderColor: this.color("line"), padding: [6, 10],
+      textStyle: {color: this.color("ink"), fontSize: 12.5}, transitionDuration: 0, className: "tip", formatter, ...more};
+  }
+
+  axis(more) {
+    const quiet = this.color("quiet"), line = {lineStyle: {color: this.color("line")}};
+    return {type: "value", axisLabel: {color: quiet, fontSize: 11.5}, nameTextStyle: {color: quiet, fontSize: 11.5},
+      splitLine: {show: false}, axisLine: {show: true, ...line}, axisTick: {show: false}, ...more};
+  }
+
+  slider(more) {
+    return {type: "slider", filterMode: "none", height: 18, bottom: 8, borderColor: this.color("line"), brushSelect: false,
+      backgroundColor: "transparent", fillerColor: `${this.color("accent")}26`, showDetail: false, showDataShadow: false,
+      handleStyle: {color: this.color("paper"), borderColor: this.color("edge")},
+      moveHandleStyle: {color: this.color("edge"), opacity: .5}, ...more};
+  }
+}
+
+// When each operation ran, and on which thread.
+class Timeline {
+  constructor(page, box) {
+    this.page = page;
+    const data = page.data, threads = 1 + Math.max(-1, ...data.runs.map(run => run[3]));
+    this.rows = [...(data.compiler.length ? ["compiler"] : []), ...Array.from({length: threads}, (_, k) => `thread ${k + 1}`)];
+    const first = this.rows.length - threads;
+    const begun = Math.min(...[...data.compiler, ...data.runs].map(span => span[1]));
+    this.spans = [
+      ...data.compiler.map(([name, start, took]) => ({value: [start - begun, start - begun + took, 0], name, place: -1, scope: -1})),
+      ...data.runs.map(([name, start, took, thread, place, scope]) =>
+        ({value: [start - begun, start - begun + took, first + thread], name, place, scope}))];
+    this.whole = data.runs.reduce((sum, run) => sum + run[2], 0) || 1;
+    this.cost = new Map();
+    for (const run of data.runs) this.cost.set(run[4], (this.cost.get(run[4]) ?? 0) + run[2]);
+    this.ranked = [...this.cost.keys()].sort((a, b) => this.cost.get(b) - this.cost.get(a));
+    this.height = 26 * this.rows.length + 84;
+    this.box = made(box, "div", {class: "chart", role: "img", "aria-label": "When each operation ran; the table below has the sums."});
+    const told = "Colours are lines; drag the handles, or press Ctrl and turn the wheel, to look closer.";
+    made(box, "p", {class: "quiet"}, told + (data.left_out ? ` The ${count(data.left_out)} shortest operations are left out.` : ""));
+  }
+
+  show() { this.draw(); }
+
+  // The costliest lines have colours of their own.
+  fill(span) {
+    if (span.scope === -1) return this.page.color("compile");
+    const rank = this.ranked.indexOf(span.place), dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    if (span.place < 0 || rank > 11) return this.page.color("other");
+    return `hsl(${(152 + rank * 137.5) % 360}, ${dark ? 42 : 48}%, ${dark ? 52 : 58}%)`;
+  }
+
+  draw() {
+    const page = this.page, texts = page.data.texts;
+    const end = Math.max(...this.spans.map(s => s.value[1]));
+    const running = Math.min(...this.spans.filter(s => s.scope >= 0).map(s => s.value[0]));
+    this.chart ??= page.chart(this.box, this.height);
+    this.chart.resize();
+    const share = 100 * running / end;
+    this.chart.setOption({
+      animation: false,
+      grid: {left: 74, right: 16, top: 10, bottom: 62},
+      tooltip: page.tooltip(({data}) => `<b class="mono">${escaped(texts[data.name])}</b>`
+        + (data.scope >= 0 && texts[data.scope] ? ` ${escaped(texts[data.scope])}` : "")
+        + `<br>${time(data.value[1] - data.value[0])}, from ${time(data.value[0])} on`
+        + (data.place >= 0 ? `<br>${escaped(page.place(data.place))}<br><code>${escaped(page.data.places[data.place][1])}</code>` : "")),
+      xAxis: page.axis({min: 0, max: end, axisLabel: {color: page.color("quiet"), fontSize: 11.5, hideOverlap: true,
+        showMaxLabel: false, formatter: at => at >= 1000 || !at ? `${+(at / 1000).toFixed(3)} ms` : `${+at.toFixed(2)} µs`}}),
+      yAxis: page.axis({type: "category", data: this.rows, inverse: true, axisLine: {show: false}}),
+      dataZoom: [page.slider({start: share < 60 ? 0 : Math.max(share - 1, 0), end: 100}),
+        {type: "inside", filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseWheel: false}],
+      series: [{type: "custom", clip: true, encode: {x: [0, 1], y: 2}, data: this.spans, renderItem: (params, api) => {
+        const span = this.spans[params.dataIndex], [left, middle] = api.coord([span.value[0], span.value[2]]);
+        const right = api.coord([span.value[1], span.value[2]])[0], area = params.coordSys;
+        const x = Math.max(left, area.x), width = Math.min(right, area.x + area.width) - x;
+        if (right < area.x || left > area.x + area.width) return;
+        const words = span.place >= 0 ? page.data.places[span.place][1] : texts[span.name];
+        const children = [{type: "rect", shape: {x, y: middle - 9, width: Math.max(width, .6), height: 18, r: Math.min(2, width / 2)},
+          style: {fill: this.fill(span)}}];
+        if (width > 44) children.push({type: "text", silent: true, style: {text: cut(words, Math.floor((width - 8) / 6.6)), x: x + 5,
+          y: middle, fill: "#111", fontSize: 11, verticalAlign: "middle", fontFamily: "ui-monospace, Menlo, Consolas, monospace"}});
+        return {type: "group", children};
+      }}],
+    });
+    this.chart.off("click");
+    this.chart.on("click", ({data}) => page.mark(data.place));
+  }
+}
+
+// The bytes in memory while a program runs.
+class Memory {
+  constructor(page, box) {
+    this.page = page;
+    this.box = made(box, "div", {class: "chart", role: "img", "aria-label": "Memory while the program runs; the table below has what is alive at the most."});
+    const keys = {run: "temporaries", load: "results", eager: "arguments"};
+    made(box, "p", {}, Object.entries(keys).map(([kind, name]) => `<span class="key"><i class="${kind}"></i>${name}</span>`).join(""));
+    made(box, "p", {class: "quiet"}, "Operations in the order in which they run, those of a loop once; arguments and results have their memory all the time.");
+  }
+
+  show(number) { this.memory = this.page.data.programs[number].memory; this.draw(); }
+
+  draw() {
+    const page = this.page, texts = page.data.texts, {arguments: given, results, moments, peak} = this.memory;
+    this.chart ??= page.chart(this.box, 250);
+    this.chart.resize();
+    const color = {arguments: page.color("eager"), results: page.color("load"), temporaries: page.color("run")};
+    const series = (name, values) => ({type: "line", name, stack: "all", step: "middle", symbol: "none", data: values,
+      lineStyle: {width: 0}, areaStyle: {color: color[name], opacity: .75}, itemStyle: {color: color[name]}, emphasis: {disabled: true}});
+    const at = moments.findIndex(moment => moment[0] === peak), most = given + results + (moments[at]?.[1] ?? 0);
+    const step = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512].map(k => k * 1024 ** Math.floor(Math.log(most || 1) / Math.log(1024) + .01))
+      .find(k => most / k <= 5) ?? most;
+    const last = moments.length ? moments[moments.length - 1][0] : 1;
+    this.chart.setOption({
+      animation: false,
+      grid: {left: 74, right: 24, top: 34, bottom: 30},
+      tooltip: page.tooltip(items => {
+        const moment = moments[items[0].dataIndex];
+        const row = (name, value) => `<dt>${name}</dt><dd>${bytes(value)}</dd>`;
+        return `<b>${bytes(given + results + moment[1])}</b> at operation ${count(moment[0])}`
+          + `<br><code>${escaped(texts[moment[2]])}</code>`
+          + (moment[3] >= 0 ? `<br>${escaped(page.place(moment[3]))}<br><code>${escaped(page.data.places[moment[3]][1])}</code>` : "")
+          + `<dl>${row("temporaries", moment[1])}${row("results", results)}${row("arguments", given)}</dl>`;
+      }, {trigger: "axis", axisPointer: {lineStyle: {color: page.color("edge")}}}),
+      xAxis: page.axis({min: 0, max: Math.max(last, 1), minInterval: 1, axisLabel: {color: page.color("quiet"), fontSize: 11.5,
+        hideOverlap: true, formatter: k => count(k)}}),
+      yAxis: page.axis({min: 0, max: Math.ceil(most * 1.02 / step) * step || 1, interval: step, axisLine: {show: false}, splitLine: {show: true, lineStyle: {color: page.color("line")}},
+        axisLabel: {color: page.color("quiet"), fontSize: 11.5, formatter: bytes}}),
+      series: [
+        series("arguments", moments.map(moment => [moment[0], given])),
+        series("results", moments.map(moment => [moment[0], results])),
+        {...series("temporaries", moments.map(moment => [moment[0], moment[1]])),
+          markLine: at < 0 ? undefined : {silent: true, symbol: "none", animation: false,
+            lineStyle: {color: page.color("ink"), type: "dashed", width: 1}, data: [{xAxis: peak}],
+            label: {color: page.color("ink"), fontSize: 12, formatter: `peak ${bytes(most)}`, position: "end"}}},
+      ],
+    }, {replaceMerge: ["series"]});
+  }
+}
+
+const around = document.currentScript?.closest(".gradix");
+for (const root of around ? [around] : document.querySelectorAll(".gradix:not([data-drawn])")) {
+  root.dataset.drawn = "tables";
+  const page = new Page(root);
+  page.draw().catch(error => {
+    root.querySelector("output").textContent = `the charts cannot be drawn here: ${error.message}`;
+    throw error;
+  });
+}
