@@ -154,7 +154,7 @@ class Graph {
     const opened = node => {
       const found = level(node.inner, node.number);
       inner.set(node.number, found);
-      return {width: Math.max(found.width + 2 * PAD, 8 * Math.min(this.title(node).length, 20) + 150), height: found.height + TITLE + 2 * PAD};
+      return {width: Math.max(found.width + 2 * PAD, 7.3 * (Math.min(this.title(node).length, 20) + this.about(node).length + 4)), height: found.height + TITLE + 2 * PAD};
     };
     const put = ({boxes, lines}, left, top) => {
       for (const [number, box] of boxes) {
@@ -425,11 +425,13 @@ class Graph {
     ]};
   }
 
+  about(node) { return `  ${percent(node.time / this.whole)}${node.kind === "loop" ? " loop" : ""} ${node.phase}`; }
+
   // The title of an unfolded box, which stands above what crosses it.
   heading(number, at, unit) {
     const page = this.page, node = this.nodes[number], {x, y, width, height} = this.graph.at.get(number);
     const [left, top] = at(x - width / 2, y - height / 2), w = width * unit;
-    const about = `  ${percent(node.time / this.whole)}${node.kind === "loop" ? " loop" : ""} ${node.phase}`;
+    const about = this.about(node);
     const words = `▾ ${cut(this.title(node), Math.max(Math.floor(width / 7) - about.length - 3, 8))}${about}`;
     return {type: "group", children: [
       {type: "rect", shape: {x: left, y: top, width: w, height: TITLE * unit, r: [8 * unit, 8 * unit, 0, 0]}, cursor: "pointer",
