@@ -26,7 +26,7 @@ from gradix._core.primitive import Linear, MeshTraits, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, zeros
 from gradix._ops.comparison import eq, ge, gt, lt
-from gradix._ops.complex_parts import complex, imag, neg, real
+from gradix._ops.complex_parts import complex, imag, neg, neg_p, real
 from gradix._ops.convert import convert
 from gradix._ops.families import Elementwise, HostRule, WhereFinite
 from gradix._ops.operands import operands, scalar_like
@@ -108,7 +108,7 @@ def _both(ct, x, y):
 
 
 def _sub_back(ct, x, y):
-    return [ct if type(x) is Linear else None, neg(ct) if type(y) is Linear else None]
+    return [ct if type(x) is Linear else None, bind(neg_p, (ct,), {}) if type(y) is Linear else None]
 
 
 def _mul_back(ct, x, y):
@@ -255,7 +255,7 @@ sub_p = Elementwise(
     "sub",
     np.subtract,
     lambda t, x, y: t,
-    lambda t, x, y: neg(t),
+    lambda t, x, y: bind(neg_p, (t,), {}),
     hlo="subtract",
     dtypes=NUMERIC,
     transpose=_sub_back,
@@ -266,8 +266,8 @@ sub_p = Elementwise(
 mul_p = Elementwise(
     "mul",
     np.multiply,
-    lambda t, x, y: mul(t, y),
-    lambda t, x, y: mul(x, t),
+    lambda t, x, y: bind(mul_p, (t, y), {}),
+    lambda t, x, y: bind(mul_p, (x, t), {}),
     hlo="multiply",
     dtypes=NUMERIC,
     transpose=_mul_back,

@@ -334,7 +334,8 @@ def to_axis(size, x, axis, target: int):
 def expand_axis(x, axis: int):
     """`x` with a new axis of size 1 at `axis`."""
     shape = typeof(x).shape
-    return broadcast_in_dim(x, (*shape[:axis], 1, *shape[axis:]), free_axes(len(shape) + 1, (axis,)))
+    kept = (*range(axis), *range(axis + 1, len(shape) + 1))
+    return broadcast_in_dim(x, (*shape[:axis], 1, *shape[axis:]), kept)
 
 
 def lead_axes(x, rank: int):

@@ -22,6 +22,7 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.basis import free_axes, inverse, transpose
+from gradix._ops.canonicalization import memoised
 from gradix._ops.convert import convert_element_type, converter
 from gradix._ops.dot_types import compute_dtype, joined_dtype, result_type, rounded_to
 from gradix._ops.families import bilinear_jvp
@@ -218,7 +219,7 @@ def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
     def general(x, y):
         x, y = x.transpose(x_perm), y.transpose(y_perm)
         b, xf, c, yf = (x.shape[:n], x.shape[n : n + len(lf)], x.shape[n + len(lf) :], y.shape[n + k :])
-        m, inner, p = (int(np.prod(s)) for s in (xf, c, yf))
+        m, inner, p = prod(xf), prod(c), prod(yf)
         return multiply(x.reshape(*b, m, inner), y.reshape(*b, inner, p)).reshape((*b, *xf, *yf))
 
     return simple if plain else general
@@ -227,26 +228,33 @@ def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
 # -- adjoint ---------------------------------------------------------------------------------------
 
 
-def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
-    """The cotangent of `x`: contract `ct` with `y` over the free axes of `y`, and reorder axes."""
+@memoised
+def _adjoint(x_ndim: int, y_ndim: int, contract, batch, first: bool) -> tuple:
+    """Over which axes the cotangent of `x` is contracted, the axes of `x` that it then has, and how they are reordered.
+
+    The order is None where they are in order.
+    """
     (xc, yc), (xb, yb) = contract, batch
-    y_free = free_axes(y.aval.ndim, yc, yb)
-    x_free = free_axes(x.ndim, xc, xb)
+    y_free, x_free = free_axes(y_ndim, yc, yb), free_axes(x_ndim, xc, xb)
     start = len(xb) + (len(x_free) if first else 0)
     ct_y = tuple(range(start, start + len(y_free)))
-    by_y = [xc[i] for i in sorted(range(len(yc)), key=yc.__getitem__)]
+    axes = (*xb, *x_free, *[xc[i] for i in sorted(range(len(yc)), key=yc.__getitem__)])
+    order = inverse(axes)
+    return ((ct_y, y_free), (tuple(range(len(xb))), yb)), axes, None if order == tuple(range(x_ndim)) else order
+
+
+def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
+    """The cotangent of `x`: contract `ct` with `y` over the free axes of `y`, and reorder axes."""
+    numbers, axes, order = _adjoint(x.ndim, y.aval.ndim, contract, batch, first)
     mesh = mesh_of((ct.aval, y.aval)) if seen.divisions else None
     if mesh is not None:  # the cotangent is sharded as its operand is
         row = entries(x.aval)
         params = {
             **params,
-            "out_sharding": NamedSharding(
-                mesh, PartitionSpec(*[row[i] for i in (*xb, *x_free, *by_y)], unreduced=sums(x.aval).reduced)
-            ),
+            "out_sharding": NamedSharding(mesh, PartitionSpec(*[row[i] for i in axes], unreduced=sums(x.aval).reduced)),
         }
-    z = bind(dot_general_p, (ct, y), {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params})
-    order = inverse((*xb, *x_free, *by_y))
-    z = z if order == tuple(range(x.ndim)) else transpose(z, order)
+    z = bind(dot_general_p, (ct, y), {"dimension_numbers": numbers, **params})
+    z = z if order is None else transpose(z, order)
     return z if z.aval.dtype == x.dtype else convert_element_type(z, x.dtype)
 
 

@@ -196,16 +196,24 @@ class Elementwise(Primitive):
     def batch(self, size, args, axes, **params):
         if len(args) == 1:
             return bind(self, args, params), axes[0]
-        # The common cases: both operands have the same batch axis, or one is an unmapped scalar.
+        # The common cases: both operands have the same batch axis, or one is not mapped.
         if len(args) == 2:
             (x, y), (a, b) = args, axes
             if a == b:
                 if x.aval.ndim == y.aval.ndim:
                     return bind(self, args, params), a
-            elif b is None and not y.aval.ndim:
-                return bind(self, args, params), a
-            elif a is None and not x.aval.ndim:
-                return bind(self, args, params), b
+            elif b is None:
+                ndim = y.aval.ndim
+                if not ndim:
+                    return bind(self, args, params), a
+                if ndim == x.aval.ndim - 1:
+                    return bind(self, (x, expand_axis(y, a)), params), a
+            elif a is None:
+                ndim = x.aval.ndim
+                if not ndim:
+                    return bind(self, args, params), b
+                if ndim == y.aval.ndim - 1:
+                    return bind(self, (expand_axis(x, b), y), params), b
         args, axis = align(args, axes)
         return bind(self, args, params), axis
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from gradix._base.name_stack import transforming
 from gradix._core.jaxpr import ClosedJaxpr, inherit
+from gradix._core.primitive import Primitive
 from gradix._core.trace import Interpreter, Tracer, concrete, new_level, state
 from gradix._ops.basis import instantiate
 from gradix._transforms.repeats import of_higher_order, share
 from gradix._transforms.staging import eval_closed, stage
+
+_AS_JVP = Primitive.linearize
 
 
 class JVPTracer(Tracer):
@@ -76,6 +79,8 @@ class JVPTrace(Interpreter):
     """
 
     doing = "differentiating"
+    # whether a tape records the tangents: rules that have a form for it keep primal work out of the record
+    is_recorded = False
 
     def interpret(self, prim, args, params):
         if self.done is not None and prim.inlining.in_high_orders and state.stage is not None:
@@ -88,13 +93,11 @@ class JVPTrace(Interpreter):
             else:
                 primals.append(a)
                 tangents.append(None)
-        out, t = self.apply(prim, primals, tangents, params)
+        rule = prim.linearize if self.is_recorded and type(prim).linearize is not _AS_JVP else prim.jvp
+        out, t = rule(primals, tangents, **params)
         if prim.multiple_results:
             return [o if d is None else JVPTracer(self, o, d) for o, d in zip(out, t)]
         return out if t is None else JVPTracer(self, out, t)
-
-    def apply(self, prim, primals, tangents, params):
-        return prim.jvp(primals, tangents, **params)
 
     def split(self, x):
         """The primal and tangent of a value; its tangent is None when zero."""
@@ -104,10 +107,9 @@ class JVPTrace(Interpreter):
 
 
 class LinearizeTrace(JVPTrace):
-    """As JVPTrace, where a tape records the tangents: rules keep primal work out of the record."""
+    """As JVPTrace, where a tape records the tangents."""
 
-    def apply(self, prim, primals, tangents, params):
-        return prim.linearize(primals, tangents, **params)
+    is_recorded = True
 
 
 def jvp(function, primals, tangents, trace: JVPTrace | None = None, named: bool = False) -> tuple[list, list]:

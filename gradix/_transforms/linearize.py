@@ -192,10 +192,7 @@ def _is_only_backward(eqn) -> bool:
 
 
 _markers: BoundedCache = BoundedCache(4096)
-
-
-def _marker(aval) -> Linear:
-    return _markers.get(aval) or _markers.keep(aval, Linear(aval))
+_known_marker = _markers.get
 
 
 class Tape(Trace):
@@ -212,6 +209,12 @@ class Tape(Trace):
         self.count += 1
         return TapeTracer(self, aval, self.count - 1)
 
+    def process(self, prim, args, params):
+        # the most frequent case, for which nothing else has to be asked
+        if not prim.multiple_results and self.done is None:
+            return self._record(prim, args, params)
+        return self.interpret(prim, args, params)
+
     def interpret(self, prim, args, params):
         if not prim.multiple_results:
             return self._record(prim, args, params)
@@ -221,12 +224,13 @@ class Tape(Trace):
         return self._record(prim, args, params) if linear is None else self._parted(prim, args, params, linear)
 
     def _record(self, prim, args, params):
-        args, inputs = list(args), []
         avals = [a.aval for a in args]
+        args, inputs = list(args), []
         for i, a in enumerate(args):
             if type(a) is TapeTracer and a._trace is self:
                 inputs.append((i, a.index))
-                args[i] = _marker(a.aval)
+                aval = a.aval
+                args[i] = _known_marker(aval) or _markers.keep(aval, Linear(aval))
         out = prim.abstract(*avals, **params)
         if seen.meshes and (seen.divisions or state.manual):
             out = typed_results(prim, avals, params, out)

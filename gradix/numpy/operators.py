@@ -11,6 +11,7 @@ from gradix._core import dtypes
 from gradix._core.array import check_number
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC, SIGNED, SUPPORTED
 from gradix._core.operators import Array
+from gradix._core.trace import bind
 from gradix.numpy import arithmetic, division, logic, products
 from gradix.numpy.promotion import BESIDE, number
 
@@ -37,15 +38,15 @@ def _keeps_weak(dtype) -> bool:
     return dtype in _FITTING_WEAK[state.jax_enable_x64]
 
 
-def _forward(name: str, op, function, direct: frozenset):
-    """`self op other`; it calls `op` at once for operands of one type, or a number that fits."""
+def _forward(name: str, prim, function, direct: frozenset):
+    """`self op other`; it applies `prim` at once to operands of one type, or to a number that fits."""
 
     def method(self, other):
         try:
             a = self.aval
             if isinstance(other, Array):
                 if a is other.aval and a.dtype in direct:
-                    return op(self, other)
+                    return bind(prim, (self, other), {})
                 return function(self, other)
             kinds = BESIDE.get(type(other))
             if kinds is not None:
@@ -53,7 +54,7 @@ def _forward(name: str, op, function, direct: frozenset):
                     check_number(other, ())
                 dtype = a.dtype
                 if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
-                    return op(self, number(other, dtype, a.weak_type))
+                    return bind(prim, (self, number(other, dtype, a.weak_type)), {})
             elif not _is_operand(other):
                 return NotImplemented
             return function(self, other)
@@ -64,7 +65,7 @@ def _forward(name: str, op, function, direct: frozenset):
     return _named(method, f"__{name}__", function.__doc__)
 
 
-def _reflected(name: str, op, function, direct: frozenset):
+def _reflected(name: str, prim, function, direct: frozenset):
     """`other op self`, where `other` is not an `Array`."""
 
     def method(self, other):
@@ -75,7 +76,7 @@ def _reflected(name: str, op, function, direct: frozenset):
             a = self.aval
             dtype = a.dtype
             if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
-                return op(number(other, dtype, a.weak_type), self)
+                return bind(prim, (number(other, dtype, a.weak_type), self), {})
         elif not _is_operand(other):
             return NotImplemented
         return function(other, self)
@@ -83,9 +84,9 @@ def _reflected(name: str, op, function, direct: frozenset):
     return _named(method, f"__r{name}__", function.__doc__)
 
 
-def _equality(name: str, op, function, symbol: str):
+def _equality(name: str, prim, function, symbol: str):
     """`==` or `!=`; objects that are not arrays are unequal, and lists are refused as a mistake."""
-    forward = _forward(name, op, function, SUPPORTED)
+    forward = _forward(name, prim, function, SUPPORTED)
 
     def method(self, other):
         if state.jax_transfer_guard_host_to_device is not None:
@@ -109,7 +110,7 @@ def _unary(name: str, function):
 
 
 def _neg(self):
-    return lax.neg(self)
+    return bind(lax.neg_p, (self,), {})
 
 
 def _pow(self, other, modulo=None):
@@ -151,34 +152,34 @@ _REAL = SUPPORTED - COMPLEX
 _BITS = dtypes.INTEGER | dtypes.BOOL
 _NONE: frozenset = frozenset()
 
-# The values are a function of lax, one of this package, and the dtypes for which they agree.
+# The values are a primitive, a function of this package, and the dtypes for which they agree.
 _ARITHMETIC = {
-    "add": (lax.add, arithmetic.add, NUMERIC),
-    "sub": (lax.sub, arithmetic.subtract, NUMERIC),
-    "mul": (lax.mul, arithmetic.multiply, NUMERIC),
-    "truediv": (lax.div, division.true_divide, INEXACT),
+    "add": (lax.add_p, arithmetic.add, NUMERIC),
+    "sub": (lax.sub_p, arithmetic.subtract, NUMERIC),
+    "mul": (lax.mul_p, arithmetic.multiply, NUMERIC),
+    "truediv": (lax.div_p, division.true_divide, INEXACT),
     "floordiv": (None, division.floor_divide, _NONE),
     "mod": (None, division.remainder, _NONE),
     "divmod": (None, division.divmod, _NONE),
-    "and": (lax.bitwise_and, logic.bitwise_and, _BITS),
-    "or": (lax.bitwise_or, logic.bitwise_or, _BITS),
-    "xor": (lax.bitwise_xor, logic.bitwise_xor, _BITS),
-    "lshift": (lax.shift_left, logic.left_shift, INTEGER),
-    "rshift": (lax.shift_right_arithmetic, logic.right_shift, SIGNED),
+    "and": (lax.and_p, logic.bitwise_and, _BITS),
+    "or": (lax.or_p, logic.bitwise_or, _BITS),
+    "xor": (lax.xor_p, logic.bitwise_xor, _BITS),
+    "lshift": (lax.shift_left_p, logic.left_shift, INTEGER),
+    "rshift": (lax.shift_right_arithmetic_p, logic.right_shift, SIGNED),
 }
 _COMPARISONS = {
-    "lt": (lax.lt, logic.less),
-    "le": (lax.le, logic.less_equal),
-    "gt": (lax.gt, logic.greater),
-    "ge": (lax.ge, logic.greater_equal),
+    "lt": (lax.lt_p, logic.less),
+    "le": (lax.le_p, logic.less_equal),
+    "gt": (lax.gt_p, logic.greater),
+    "ge": (lax.ge_p, logic.greater_equal),
 }
 
 OPERATORS = {
     **{f"__{n}__": _forward(n, *row) for n, row in _ARITHMETIC.items()},
     **{f"__r{n}__": _reflected(n, *row) for n, row in _ARITHMETIC.items()},
     **{f"__{n}__": _forward(n, *row, _REAL) for n, row in _COMPARISONS.items()},
-    "__eq__": _equality("eq", lax.eq, logic.equal, "=="),
-    "__ne__": _equality("ne", lax.ne, logic.not_equal, "!="),
+    "__eq__": _equality("eq", lax.eq_p, logic.equal, "=="),
+    "__ne__": _equality("ne", lax.ne_p, logic.not_equal, "!="),
     "__pow__": _named(_pow, "__pow__", arithmetic.power.__doc__),
     "__rpow__": _named(_rpow, "__rpow__", arithmetic.power.__doc__),
     "__matmul__": _named(_matmul, "__matmul__", "The matrix product."),
