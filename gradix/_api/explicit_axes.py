@@ -9,15 +9,16 @@ from typing import Any
 from gradix._api.arguments import check_callable
 from gradix._api.constraints import reshard
 from gradix._api.jit.jit import jit
+from gradix._api.placing import placed
 from gradix._base import config as _config
 from gradix._base.tree import tree_flatten as flatten, tree_map
-from gradix._core.array import as_array
+from gradix._core.array import ArrayImpl, as_array
 from gradix._core.divisions import mesh_of
-from gradix._core.mesh import AxisType, BaseMesh
+from gradix._core.mesh import AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
 from gradix._core.sharding import PartitionSpec
-from gradix._core.trace import bind, state
+from gradix._core.trace import Tracer, bind, state
 from gradix._ops.sharding import to_auto_p
 
 _options = _config.state
@@ -82,12 +83,19 @@ def _on_mesh(specs, mesh: BaseMesh):
 
 
 def _free(x, names):
-    return bind(to_auto_p, (x,), {"axes": names})
+    """`x` as an array that the compiler divides along these axes; a concrete one stays where it is."""
+    sharding = x.aval.place.sharding if type(x) is ArrayImpl and x.aval.place is not None else None
+    if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+        return bind(to_auto_p, (x,), {"axes": names})
+    mesh = sharding.mesh
+    types = [AxisType.Auto if n in names else t for n, t in zip(mesh.axis_names, mesh.axis_types)]
+    free = Mesh(mesh.devices, mesh.axis_names, axis_types=tuple(types))
+    return placed(x, NamedSharding(free, sharding.spec, memory_kind=sharding.memory_kind))
 
 
 def _run(wrapped: dict, key, inside: Callable, args):
-    """Call `inside`, compiled unless a program is being traced."""
-    if state.stage is not None:
+    """Call `inside`: at once with concrete arrays and in a program that is being traced, else compiled."""
+    if state.stage is not None or not any(isinstance(x, Tracer) for x in flatten(args)[0]):
         return inside(*args)
     try:
         found = wrapped.get(key)

@@ -411,3 +411,19 @@ def test_parts_of_other_axes_keep_their_division_inside_of_shard_map():
         return x + ones + lax.pmax(x, "x")
 
     np.testing.assert_allclose(f(x), x + 1 + np.max(x, 0), rtol=1e-6)
+
+
+def test_concrete_arrays_stay_concrete_among_the_compilers_axes(mesh):
+    """Outside of programs the function runs at once, so that it can look at values and where they lie."""
+    seen = []
+
+    @auto_axes
+    def f(x):
+        seen.append((float(x[0]), x.sharding.spec, gradix.typeof(x).sharding.spec))
+        return x * 2
+
+    x = gradix.device_put(np.arange(1, 9, dtype=np.float32), P("x"))
+    y = f(x, out_sharding=P("x"))
+    assert seen == [(1.0, P("x"), P(None))]
+    assert gradix.typeof(y).sharding.spec == y.sharding.spec == P("x")
+    np.testing.assert_array_equal(y, 2 * np.arange(1, 9))
