@@ -180,6 +180,8 @@ def of_the_line(place: SourcePlace) -> str:
         return f"{where}.{name}, which takes arrays; math.{found[1]} takes Python numbers only."
     if ".item()" in text:
         return "leave out .item(): return the array, and take its number outside of the traced function."
+    if re.search(r"\b(?:pickle|cloudpickle|joblib)\.dumps?\(", text):
+        return "return the array, and pickle it outside of the traced function."
     if re.search(r"""\b[rR]?[fF][rR]?["']""", text) or "print(" in text:
         return (
             'gradix.debug.print("{}", x), which prints when the program runs, or look inside of\n'

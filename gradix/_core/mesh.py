@@ -268,6 +268,8 @@ def _abstract_mesh(sizes, names, types, device) -> AbstractMesh:
 
 
 def _names(given) -> tuple:
+    if not hasattr(given, "__iter__"):
+        raise TypeError(f"axis_names must be a tuple with a name for each axis of the mesh, got {given!r}.")
     names = (given,) if isinstance(given, str) else tuple(given)
     if None in names:
         raise ValueError(f"Mesh axis names cannot be None. Got: {names}. Give each axis a name.")

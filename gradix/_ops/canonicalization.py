@@ -88,8 +88,14 @@ def canonical_axis(axis, ndim: int, name: str = "axis") -> int:
 
     Raises:
         AxisError: when the array has no such axis; it is a ValueError and an IndexError.
+        TypeError: when it is no integer.
     """
-    a = index(axis)
+    try:
+        a = index(axis)
+    except TypeError:
+        if isinstance(axis, Tracer):
+            raise
+        raise TypeError(f"{name} must be an integer, got {axis!r} of type {type(axis).__name__}.") from None
     if not -ndim <= a < ndim:
         raise np.exceptions.AxisError(
             f"{name} {a} is out of bounds for array of dimension {ndim}. "

@@ -44,6 +44,9 @@ def create_device_mesh(
         >>> create_device_mesh((1, 1), gradix.devices()[:1]).shape
         (1, 1)
     """
+    for name, given in (("mesh_shape", mesh_shape), ("devices", () if devices is None else devices)):
+        if not hasattr(given, "__iter__"):
+            raise TypeError(f"create_device_mesh: {name} must be a sequence, got a {type(given).__name__}.")
     shape, found = tuple(mesh_shape), list(_devices() if devices is None else devices)
     if prod(shape) != len(found):
         raise ValueError(

@@ -225,6 +225,10 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
         Array([1., 1.], dtype=float32)
     """
     leaves, tree = flatten(global_inputs)
+    if not isinstance(global_mesh, Mesh):
+        raise TypeError(
+            f"global_array_to_host_local_array: global_mesh must be a Mesh, got a {type(global_mesh).__name__}."
+        )
     specs = _specs("global_array_to_host_local_array", tree, pspecs)
     return tree.unflatten([_local_part(as_array(x), global_mesh, s) for x, s in zip(leaves, specs)])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradix._api.mapping.shard_map import shard_map as _shard_map
 from gradix._base.listing import own_names as _own_names
+from gradix._core.mesh import AbstractMesh, Mesh
 
 __all__ = ["shard_map"]
 
@@ -29,6 +30,8 @@ def shard_map(
         >>> shard_map(lambda x: x + 1, Mesh(gradix.devices()[:1], "i"), P("i"), P("i"))(jnp.zeros(2))
         Array([1., 1.], dtype=float32)
     """
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(f"shard_map requires a Mesh or an AbstractMesh as its second argument, got {mesh!r}.")
     return _shard_map(
         f,
         mesh=mesh,

@@ -97,6 +97,11 @@ def make_mesh(
         >>> dict(topologies.make_mesh(topo, (1, 1), ("x", "y")).shape)
         {'x': 1, 'y': 1}
     """
+    if not isinstance(topo, TopologyDescription):
+        raise TypeError(
+            f"topologies.make_mesh takes a TopologyDescription first, got a {type(topo).__name__}. Write "
+            "gradix.make_mesh(shape, axis_names) for a mesh of all devices."
+        )
     grid = create_device_mesh(mesh_shape, topo.devices, contiguous_submeshes=contiguous_submeshes)
     return Mesh(grid, axis_names, axis_types=(AxisType.Auto,) * len(tuple(axis_names)))
 

@@ -243,7 +243,8 @@ def _differences(exported, args, kwargs) -> str:
     was_args, was_kwargs = numbered(exported.in_tree)
     for what, now, was in (("args", args, was_args), ("kwargs", kwargs, was_kwargs)):
         for path, here, there, why in equality_errors(now, was):
-            lines.append(f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}.")
+            differ = f"so their {why} {'differs' if why in ('type', 'length') else 'differ'}"
+            lines.append(f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, {differ}.")
     return (
         "The invocation args and kwargs must have the same pytree structure as when the function "
         f"'{exported.fun_name}' was exported, but they have the following structural differences:\n" + "\n".join(lines)

@@ -18,12 +18,11 @@ from gradix._api.derivatives.implicit import stop_gradient
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import as_dim
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix._ops.canonicalization import canonical_axis
 from gradix.nn.composition import fused
-from gradix.numpy.axes import axes_of, positions_and_names
+from gradix.numpy.axes import axes_of, known_int, positions_and_names
 from gradix.numpy.extremes import max_of_numbers
 from gradix.numpy.moments import count_of
 from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands
@@ -290,7 +289,7 @@ def one_hot(
         raise ConcretizationTypeError(
             num_classes, "one_hot: num_classes must be known, as it is a size of the result; make it a static argument."
         )
-    classes = as_dim(num_classes)
+    classes = known_int(num_classes, "argument num_classes of one_hot")
     x = jnp.asarray(x)
     if x.aval.dtype not in dtypes.INTEGER and x.aval.dtype not in dtypes.BOOL:
         warnings.warn(

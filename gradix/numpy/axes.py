@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core.dimensions.expression import as_dim
+from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 
 ALL = tuple([tuple(range(n)) for n in range(65)])  # ALL[n] are the axes of an array of rank n.
@@ -26,7 +27,8 @@ def axis_of(axis, ndim: int) -> int:
     except TypeError:
         if isinstance(axis, Tracer):
             raise ConcretizationTypeError(axis, "axis must be known while tracing.") from None
-        raise TypeError(f"axis must be an integer, got {axis!r} of type {type(axis).__name__}.") from None
+        two = "" if not isinstance(axis, Array) else " jnp.maximum and jnp.minimum compare two arrays."
+        raise TypeError(f"axis must be an integer, got {axis!r} of type {type(axis).__name__}.{two}") from None
     if not -ndim <= i < ndim:
         raise np.exceptions.AxisError(f"axis {i} is out of bounds for an array of rank {ndim}.")
     return i + ndim if i < 0 else i

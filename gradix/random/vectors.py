@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING
 
 from gradix import lax, numpy as jnp
 from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.operators import Array
+from gradix.numpy.axes import known_int
 from gradix.random.continuous import exponential
 from gradix.random.discrete import rademacher
 from gradix.random.draws import float_dtype, parameter, raise_rank, rejection_sampler, sampler, shape_of
@@ -198,7 +198,7 @@ def ball(
     """
     if out_sharding is not None:
         return divided(ball, out_sharding, key, d, p, shape, dtype)
-    dtype, shape, d = float_dtype("ball", dtype), shape_of("ball", shape), operator.index(d)
+    dtype, shape, d = float_dtype("ball", dtype), shape_of("ball", shape), known_int(d, "argument d of ball")
     draw = _ball if type(p) in (int, float) else _balls
     return draw(take_key("ball", key), p=p, shape=(*shape, d), dtype=dtype)
 
@@ -254,8 +254,8 @@ def orthogonal(
     if out_sharding is not None:
         return divided(orthogonal, out_sharding, key, n, shape, dtype, m)
     dtype = float_dtype("orthogonal", dtype, dtypes.INEXACT, "float or complex")
-    shape, n = shape_of("orthogonal", shape), operator.index(n)
-    m = n if m is None else operator.index(m)
+    shape, n = shape_of("orthogonal", shape), known_int(n, "argument n of orthogonal")
+    m = n if m is None else known_int(m, "argument m of orthogonal")
     return _orthogonal(take_key("orthogonal", key), shape=(*shape, n, m), dtype=dtype)
 
 

@@ -48,6 +48,11 @@ class RegularGridInterpolator:
             )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
         self.values = inexact_operand("RegularGridInterpolator", jnp.asarray(values))
+        if not hasattr(points, "__iter__"):
+            raise TypeError(
+                "RegularGridInterpolator: points must be a sequence with a vector for each axis of values, got a "
+                f"{type(points).__name__}."
+            )
         self.grid = tuple([jnp.asarray(p) for p in points])
         shape = self.values.aval.shape
         if len(self.grid) > len(shape):

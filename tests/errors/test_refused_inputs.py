@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -11,8 +12,18 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import lax
+from gradix import lax, nn
 from gradix.example_libraries import stax
+from gradix.experimental import (
+    array_serialization,
+    colocated_python,
+    mesh_utils,
+    multihost_utils,
+    shard_map,
+    topologies,
+)
+from gradix.scipy import linalg, special
+from gradix.scipy.interpolate import RegularGridInterpolator
 
 HELD = {
     "objects": (np.array([object()]), "x.tolist"),
@@ -276,3 +287,84 @@ def test_texts_name_our_classes_as_users_know_them():
             str(raised.value),
         )
         assert "gradix._" not in str(raised.value)
+
+
+def _made_by_rule(fwd, bwd, n=()):
+    f = gradix.custom_vjp(lambda x, y: x * y, nondiff_argnums=n)
+    f.defvjp(fwd, bwd)
+    return gradix.grad(f)(1.0, 2.0)
+
+
+def _wrong_tree():
+    exported = gradix.export.export(gradix.jit(lambda d: d["a"]))({"a": jnp.ones(3)})
+    exported.call({"b": jnp.ones(3)})
+
+
+KEY, X = gradix.random.key(0), jnp.ones(3)
+NAMED = {
+    "an axis": (lambda: nn.glu(jnp.ones(4), "a"), "axis must be an integer, got 'a'"),
+    "an array for an axis": (lambda: jnp.max(X, X), "axis must be an integer.*jnp.maximum"),
+    "classes": (lambda: nn.one_hot(jnp.arange(3), "a"), "num_classes of one_hot must be an integer"),
+    "rows": (lambda: gradix.random.orthogonal(KEY, {}), "n of orthogonal must be an integer"),
+    "axes of a ball": (lambda: gradix.random.ball(KEY, 2.5), "d of ball must be an integer, got 2.5"),
+    "an order": (lambda: special.lpmn(1.5, 2, X), "order m must be an integer, got 1.5"),
+    "no factors": (
+        lambda: linalg.lu_solve(None, X),
+        "lu_and_piv must be the pair that lu_factor returns, got NoneType",
+    ),
+    "three factors": (lambda: linalg.cho_solve((X, 1, 2), X), "c_and_lower must be the pair.*got tuple of 3"),
+    "points": (lambda: RegularGridInterpolator(2, X), "points must be a sequence"),
+    "leaves": (lambda: gradix.tree_util.all_leaves(3), "all_leaves takes an iterable.*got int"),
+    "structures": (lambda: gradix.tree_util.treedef_tuple(3), "treedef_tuple takes a sequence of structures"),
+    "names of a mesh": (lambda: gradix.sharding.AbstractMesh((1,), 3), "axis_names must be a tuple"),
+    "a shape of a mesh": (lambda: mesh_utils.create_device_mesh(3), "mesh_shape must be a sequence"),
+    "a mesh": (lambda: shard_map.shard_map(lambda x: x, 3, None, None), "requires a Mesh"),
+    "a global mesh": (
+        lambda: multihost_utils.global_array_to_host_local_array(X, X, gradix.P()),
+        "global_mesh must be a Mesh",
+    ),
+    "a topology": (lambda: topologies.make_mesh({}, (1,), ("x",)), "takes a TopologyDescription"),
+    "devices": (lambda: colocated_python.colocated_cpu_devices(3), "a Mesh or a sequence of devices"),
+    "a class": (lambda: colocated_python.colocated_python_class("a"), "takes a class, got 'a'"),
+    "a folder": (lambda: array_serialization.save([X], X), "save: directory must be the path of a folder"),
+    "a folder to read": (lambda: array_serialization.load(3), "load: directory must be the path of a folder"),
+    "a forward rule": (
+        lambda: _made_by_rule(lambda x: (x, None), lambda r, g: (g, g)),
+        r"custom_vjp of <lambda> calls .* with \(argument 0, argument 1\), but its arguments are \(x\)",
+    ),
+    "a backward rule": (
+        lambda: _made_by_rule(lambda x, y: (x * y, y), lambda r, g: (g,), (1,)),
+        r"with \(nondiff argument, residuals, cotangent\).*Write it with 3",
+    ),
+    "a cotangent": (
+        lambda: _made_by_rule(lambda x, y: (x * y, y), lambda r, g: ("a", g)),
+        "bwd rule <lambda> for function <lambda> must produce arrays.*leaf 0 of the arguments",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_arguments_of_another_kind_are_named(case):
+    call, words = NAMED[case]
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_what_differs_between_trees_of_calls_is_said():
+    with pytest.raises(ValueError, match="when exported, so their keys differ"):
+        _wrong_tree()
+
+
+def test_a_traced_value_is_pickled_outside():
+    with pytest.raises(TypeError, match="return the array, and pickle it outside"):
+        gradix.jit(lambda x: pickle.dumps(x))(1.0)
+
+
+def test_pmap_says_which_function_it_maps():
+    """The function that divides the arguments is none of the user's."""
+
+    def scaled(x, n):
+        return x * n
+
+    with pytest.raises(TypeError, match="while tracing the function scaled"):
+        gradix.pmap(scaled, static_broadcasted_argnums=1)(jnp.ones((1, 2)), [1])

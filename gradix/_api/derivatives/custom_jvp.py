@@ -105,9 +105,10 @@ class custom_jvp(CustomDerivative, Generic[P, T]):
 
         def rule(primals, tangents):
             tangents = [SymbolicZero.from_primal_value(p) if t is None else t for p, t in zip(primals, tangents)]
-            roles = *["nondiff argument"] * k, "primals", "tangents"
+            own = static.filled(primals[:k])
+            roles = *["nondiff argument"] * len(own), "primals", "tangents"
             values = args.filled(primals[k:]), args.filled(tangents[k:], lambda x: None)
-            pair = called("custom_jvp", jvp, *static.filled(primals[:k]), *values, roles=roles)
+            pair = called("custom_jvp", jvp, *own, *values, roles=roles)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or "

@@ -94,7 +94,8 @@ class custom_vjp(CustomDerivative, Generic[P, T]):
             given = list(args.filled(values, None if perturbed is None else lambda x: CustomVJPPrimal(x, False)))
             for n, a in zip(numbers, static.filled(leaves[:k])):
                 given.insert(n, a)
-            pair = fwd(*given)
+            roles = tuple([f"argument {i}" for i in range(len(given))])
+            pair = called(f"custom_vjp of {self._name}", fwd, *given, roles=roles)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
@@ -134,8 +135,8 @@ class custom_vjp(CustomDerivative, Generic[P, T]):
             given = iter(residuals[end:])
             res = res_tree.unflatten([next(given) if a else o for a, o in zip(is_array, others)])
             cts = [SymbolicZero(a) if c is None else c for c, a in zip(cts, of_results)]
-            roles = *["nondiff argument"] * k, "residuals", "cotangent"
             own = static.filled(residuals[:k])
+            roles = *["nondiff argument"] * len(own), "residuals", "cotangent"
             result = called("custom_vjp", bwd, *own, res, out["tree"].unflatten(cts), roles=roles)
             avals: list = [None] * len(args.leaves)
             for i, aval in zip(args.places, of_arguments):
@@ -186,7 +187,13 @@ class custom_vjp(CustomDerivative, Generic[P, T]):
             )
         if ct is None or type(ct) is SymbolicZero:
             return zeros(want)
-        ct = as_array(ct)
+        try:
+            ct = as_array(ct)
+        except TypeError as e:
+            raise TypeError(
+                f"Custom VJP bwd rule {name_of(self.bwd)} for function {self._name} must produce arrays, or None for "
+                f"zeros: for leaf {index} of the arguments it returned another object. {e}"
+            ) from None
         got = ct.aval
         if got.dtype == dtypes.float0:
             return zeros(want)

@@ -294,8 +294,10 @@ class PmapFunction:
 
         flat = Flat(self._fun, self._name, given, close=close)
 
-        def part(*parts):
-            return flat(*parts)
+        def part(*arguments):
+            return flat(*arguments)
+
+        part.__name__ = self._name
 
         results = shard_map(part, mesh=mesh, in_specs=tuple(specs), out_specs=lambda: out_specs, check_vma=False)(
             *leaves

@@ -223,6 +223,8 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
         >>> all_leaves([1, "two", 3.0]), all_leaves([1, (2,)])
         (True, False)
     """
+    if not hasattr(iterable, "__iter__"):
+        raise TypeError(f"all_leaves takes an iterable of objects, got {type(iterable).__name__}. Write [x] for one.")
     elements = list(iterable)
     if is_leaf is None:
         return pytree.all_leaves(registry, elements)
@@ -339,4 +341,6 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         >>> treedef_tuple([tree_structure(1), tree_structure([2])])
         PyTreeDef((*, [*]))
     """
+    if not hasattr(treedefs, "__iter__"):
+        raise TypeError(f"treedef_tuple takes a sequence of structures, got {type(treedefs).__name__}.")
     return pytree.treedef_tuple(registry, [_structure("treedef_tuple", t) for t in treedefs])

@@ -86,11 +86,20 @@ def _check_specs(what: str, ts_specs: Any) -> None:
         )
 
 
+def _folder(what: str, directory: str | os.PathLike) -> Path:
+    try:
+        return Path(directory)
+    except TypeError:
+        raise TypeError(
+            f"{what}: directory must be the path of a folder, a str or Path, got a {type(directory).__name__}."
+        ) from None
+
+
 class _Save:
     """A save in its place in the queue of the directory, with the values at the time of the call."""
 
     def __init__(self, data: Any, directory: str | os.PathLike, overwrite: bool):
-        self.root, self.overwrite = Path(directory), overwrite
+        self.root, self.overwrite = _folder("save", directory), overwrite
         self.outline = _outline_of(data)
         self.types, self.parts = _held(data)
         self.number = next(_saves)
@@ -293,7 +302,7 @@ def load_pytreedef(directory: str | os.PathLike) -> Any:
 
 def _with_newest(directory: str | os.PathLike, read: Callable[[_Checkpoint], Any]) -> Any:
     """What `read` returns for the newest complete checkpoint, which may be replaced meanwhile."""
-    root = Path(directory)
+    root = _folder("load", directory)
     for attempt in range(_ATTEMPTS):
         found = _swapping.checkpoints(root)
         if found:

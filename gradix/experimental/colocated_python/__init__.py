@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.devices import devices as all_devices
+from gradix._api.devices import Device, devices as all_devices
 from gradix._api.placing import device_put
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.config import default_device
@@ -50,7 +50,10 @@ def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
         found = np.empty(mesh.devices.size, dtype=object)
         found[:] = colocated_cpu_devices(mesh.devices.flat)
         return Mesh(found.reshape(mesh.devices.shape), mesh.axis_names, axis_types=mesh.axis_types)
-    return [_cpu_of(device) for device in devices_or_mesh]
+    devices = list(devices_or_mesh) if hasattr(devices_or_mesh, "__iter__") else [devices_or_mesh]
+    if not all(isinstance(d, Device) for d in devices):
+        raise TypeError(f"colocated_cpu_devices takes a Mesh or a sequence of devices, got {devices_or_mesh!r}.")
+    return [_cpu_of(device) for device in devices]
 
 
 def _cpu_of(device):
@@ -212,6 +215,9 @@ def colocated_python_class(cls: type[object]) -> type[object]:
         >>> int(counter.add(jnp.int32(1))), int(counter.add(jnp.int32(1)))
         (12, 13)
     """
+
+    if not isinstance(cls, type):
+        raise TypeError(f"colocated_python_class takes a class, got {cls!r}. Write colocated_python(f) for a function.")
 
     class Colocated:
         def __init__(self, *args, **kwargs):

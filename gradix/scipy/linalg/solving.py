@@ -126,8 +126,17 @@ def cho_solve(
         >>> linalg.cho_solve(linalg.cho_factor(jnp.array([[4.0, 0.0], [0.0, 2.0]])), jnp.array([4.0, 4.0])).round(4)
         Array([1., 2.], dtype=float32)
     """
-    factor, lower = c_and_lower
+    factor, lower = _factored("cho_solve", "c_and_lower", c_and_lower)
     return solved("cho_solve", lambda c, b: _cholesky_solution(c, b, bool(lower)), *_both("cho_solve", factor, b))
+
+
+def _factored(name: str, argument: str, pair) -> tuple[Any, Any]:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(
+            f"{name}: {argument} must be the pair that {name[:-5]}factor returns, got {type(pair).__name__}"
+            f"{f' of {len(pair)}' if isinstance(pair, (tuple, list)) else ''}."
+        )
+    return pair[0], pair[1]
 
 
 def _cholesky_solution(c, b, lower: bool):
@@ -169,7 +178,7 @@ def lu_solve(
     """
     if trans not in (0, 1, 2):
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}.")
-    factors, pivots = lu_and_piv
+    factors, pivots = _factored("lu_solve", "lu_and_piv", lu_and_piv)
     factors, b = _both("lu_solve", factors, b)
     order = lax.linalg.lu_pivots_to_permutation(convert(jnp.asarray(pivots), np.dtype("int32")), factors.aval.shape[-1])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from operator import index as as_int
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
+from gradix.numpy.axes import known_int
 from gradix.numpy.promotion import as_operand, inexact_operand, promote_dtypes_inexact
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def bernoulli(n: int) -> Array:
         >>> special.bernoulli(2).round(4)
         Array([ 1.    , -0.5   ,  0.1667], dtype=float32)
     """
-    n = as_int(n)
+    n = known_int(n, "argument n of bernoulli")
     if n < 0:
         raise ValueError(f"n must be a non-negative integer, got {n}.")
     values = [float(b) for b in _exact_bernoulli(min(n, 60))]
@@ -53,7 +53,7 @@ def _exact_bernoulli(n: int) -> list:
 
 
 def _orders(m, n) -> tuple[int, int]:
-    m, n = as_int(m), as_int(n)
+    m, n = known_int(m, "order m"), known_int(n, "degree n")
     if m < 0 or n < 0:
         raise ValueError(f"The order m and the degree n must not be negative, got m={m}, n={n}.")
     return m, n
