@@ -263,7 +263,7 @@ sub_p = Elementwise(
     values=ValueTraits(keeps_nan=True),
     mesh=MeshTraits(sums="kept"),
 )
-mul_p = Elementwise(
+mul_p: Elementwise = Elementwise(
     "mul",
     np.multiply,
     lambda t, x, y: bind(mul_p, (t, y), {}),
