@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._api.arguments import check_callable
-from gradix._api.constraints import reshard
+from gradix._api.constraints import reshard, with_sharding_constraint
 from gradix._api.jit.jit import jit
 from gradix._api.placing import placed
 from gradix._base import config as _config
 from gradix._base.tree import tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.divisions import mesh_of
+from gradix._core.divisions import mesh_of, names_in
 from gradix._core.mesh import AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
@@ -150,12 +150,16 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
             return f(*args, **kwargs)  # nothing is divided
         mesh = _mesh_for("auto_axes", given)
         names = _named("auto_axes", axes, mesh)
+        specs = [s.spec if isinstance(s, NamedSharding) else s for s in leaves]
+        used = {n for s in specs if isinstance(s, PartitionSpec) for n in names_in(s)}
+        # types say nothing of axes that are `Auto` outside, too
+        put = with_sharding_constraint if used and used.isdisjoint(mesh.explicit_axes) else reshard
 
         def inside(args, kwargs):
             args, kwargs = tree_map(lambda x: _free(as_array(x), names) if isinstance(x, Array) else x, (args, kwargs))
             with _axis_types(mesh, names, AxisType.Auto):
                 out = f(*args, **kwargs)
-            return reshard(out, _on_mesh(wanted, mesh))
+            return put(out, _on_mesh(wanted, mesh))
 
         return _run(compiled, (mesh, tuple(leaves), tree), inside, (args, kwargs))
 

@@ -427,3 +427,13 @@ def test_concrete_arrays_stay_concrete_among_the_compilers_axes(mesh):
     assert seen == [(1.0, P("x"), P(None))]
     assert gradix.typeof(y).sharding.spec == y.sharding.spec == P("x")
     np.testing.assert_array_equal(y, 2 * np.arange(1, 9))
+
+
+def test_axes_that_are_the_compilers_outside_too():
+    """Types say nothing of such axes: the result lies as asked."""
+    with gradix.set_mesh(gradix.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)):
+        x = gradix.device_put(np.arange(8, dtype=np.float32), P("x"))
+        f = auto_axes(lambda x: x * 2, out_sharding=P("y"))
+        for call in (f, gradix.jit(f)):
+            assert call(x).sharding.spec == P("y")
+            np.testing.assert_array_equal(call(x), 2 * np.arange(8))
