@@ -29,7 +29,7 @@ from gradix._ops.comparison import eq, ge, gt, lt
 from gradix._ops.complex_parts import complex, imag, neg, neg_p, real
 from gradix._ops.convert import convert
 from gradix._ops.families import Elementwise, HostRule, WhereFinite
-from gradix._ops.operands import operands, scalar_like
+from gradix._ops.operands import as_operand, operands, scalar_like
 from gradix._ops.rounding import floor
 from gradix._ops.select import choose as select_n
 
@@ -112,7 +112,10 @@ def _sub_back(ct, x, y):
 
 
 def _mul_back(ct, x, y):
-    return (mul(ct, y), None) if type(x) is Linear else (None, mul(x, ct))
+    if type(x) is not Linear:
+        return None, bind(mul_p, (x, ct), {})
+    y = as_operand("mul", y) if type(y) is Linear else y  # says that the product of both is not linear
+    return bind(mul_p, (ct, y), {}), None
 
 
 def _may_divide_by_zero(operands, params) -> bool:

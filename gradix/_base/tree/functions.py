@@ -219,6 +219,9 @@ def tree_map_with_path(
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     """Whether every element is a leaf and none a container.
 
+    Raises:
+        TypeError: `iterable` is none.
+
     Example:
         >>> all_leaves([1, "two", 3.0]), all_leaves([1, (2,)])
         (True, False)
@@ -336,6 +339,9 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple of trees of the given structures.
+
+    Raises:
+        TypeError: `treedefs` is no sequence of structures.
 
     Example:
         >>> treedef_tuple([tree_structure(1), tree_structure([2])])
