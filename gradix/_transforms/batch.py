@@ -12,7 +12,7 @@ from gradix._core.divisions import division, entries, names_in, sums, with_axis,
 from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
 from gradix._core.named_sharding import axes_of
 from gradix._core.refs import LocalRef, Ref
-from gradix._core.trace import Interpreter, Tracer, new_level, state
+from gradix._core.trace import Interpreter, NeedsProgram, Tracer, new_level, state
 from gradix._ops.basis import move_axis, to_axis, zeros
 from gradix._transforms.jvp import called
 from gradix._transforms.staging import eval_closed, stage
@@ -141,6 +141,8 @@ class EmptyBatchTrace(BatchTrace):
     """
 
     def interpret(self, prim, args, params):
+        if prim.defines_size:
+            raise NeedsProgram
         if not (prim.named or prim.effectful or next(jaxprs_in_params(params), None)):
             types = prim.abstract(*[a.aval for a in args], **params)
             results = types if prim.multiple_results else [types]

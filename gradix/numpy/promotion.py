@@ -105,6 +105,8 @@ def as_operand(name: str, x, position: int = 0) -> Array:
     try:
         return as_array(x)
     except TypeError:
+        if hasattr(x, "__jax_array__"):  # it says itself why it is no array
+            raise
         raise TypeError(_not_an_array(name, x, position)) from None
 
 

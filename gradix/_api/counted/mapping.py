@@ -11,6 +11,7 @@ from gradix._control.mapped import mapped
 from gradix._control.program_interning import interned
 from gradix._core.operators import Array
 from gradix._ops.basis import move_axis
+from gradix._ops.convert import convert_element_type
 from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.joining import concatenate
 from gradix._ops.shape import reshape
@@ -21,6 +22,25 @@ from gradix._transforms.staging import StagingTracer, hoist, stage
 
 def _is_ragged(x) -> bool:
     return type(x) is Ragged
+
+
+def check_axes(fun, arguments, axes) -> None:
+    """Raise where `vmap` would map a `Ragged` over another axis than that of its rows.
+
+    Args:
+        axes: the axis of each leaf of the arguments.
+    """
+    at = 0
+    for x in tree_flatten(arguments, _is_ragged)[0]:
+        if type(x) is not Ragged:
+            at += 1
+            continue
+        if axes[at : at + 2] not in ([0, 0], [None, None]):
+            raise ValueError(
+                f"vmap of {name_of(fun)} maps a Ragged over its rows, which are the first axis: give it in_axes=0, or "
+                f"None to share it, got {axes[at]} for its buffer and {axes[at + 1]} for its counts."
+            )
+        at += 2
 
 
 def rows_opened(tree):
@@ -72,10 +92,10 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
             own = {j: d for j, d in enumerate(outs[i].aval.shape) if closing.is_own(d)}
             if list(own) == list(range(len(own))) and len(set(own.values())) == 1:
                 ranks.append(len(own))
-                sizes.append(dim_as_value(own[0]))
+                sizes.append(_strong(dim_as_value(own[0])))
             else:
                 ranks.append(tuple(own))
-                sizes.append(concatenate([reshape(dim_as_value(d), (1,)) for d in own.values()], 0))
+                sizes.append(_strong(concatenate([reshape(dim_as_value(d), (1,)) for d in own.values()], 0)))
             outs[i] = closing.close(outs[i])
         return [*outs, *sizes]
 
@@ -85,6 +105,10 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
     outs = mapped(interned(closed), axis.size, [*consts, *rows], [*[None] * len(consts), *of_rows])
     n = len(outs) - len(positions)
     return outs[:n], [0] * n, dict(zip(positions, zip(outs[n:], ranks)))
+
+
+def _strong(n):
+    return convert_element_type(n, n.aval.dtype)
 
 
 def results(fun, tree, vals, sizes: dict, wanted):

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from gradix._api.boundary import Share, Value, values
-from gradix._api.counted import processing  # noqa: F401  (makes programs with counts possible)
+from gradix._api.counted import processing, rows as _rows  # noqa: F401  (makes programs with counts possible)
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import GetAttrKey, register_pytree_with_keys
 from gradix._core.array import as_array
+from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix._ops.counted import define, prefix
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim
@@ -32,7 +33,7 @@ class Ragged:
     `vmap` maps over the rows, each with its own length, and returns a `Ragged` where the size of a
     result differs among the examples. The elements of the buffer past a row are arbitrary and do
     not count. It is a pytree of its two arrays, so that it passes through `jit` and the other
-    transformations.
+    transformations; `tree.map` maps both.
 
     Args:
         buffer: an array with an axis of rows, an axis of elements, and further axes that all
@@ -44,6 +45,11 @@ class Ragged:
         buffer: the elements, of shape (rows, greatest length, ...).
         counts: the lengths.
         axes: the axes of a row that have these lengths, as a rule 1, the first alone.
+
+    Raises:
+        TypeError: the buffer or the counts are no array, or the counts are no integers.
+        ValueError: their shapes do not fit together, or a count is negative or beyond the buffer. Counts
+            that a program computes are taken to lie between.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -66,13 +72,14 @@ class Ragged:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, buffer, counts, axes: int | tuple[int, ...] = 1):
-        self.buffer, self.counts, self.axes = buffer, counts, axes
+        self.buffer, self.counts = _rows.parts(buffer, counts, axes)
+        self.axes = axes
 
     # -- making ------------------------------------------------------------------------------------
 
     @classmethod
     def of(cls, rows: Sequence, *, bound: int | None = None, dtype=None) -> Ragged:
-        """Rows given as sequences or arrays.
+        """Rows given as sequences or arrays, which may be traced and of sizes that values decide.
 
         Args:
             rows: the rows; their elements have one shape.
@@ -81,32 +88,18 @@ class Ragged:
             dtype: the type of the elements; by default that of all rows together.
 
         Raises:
+            TypeError: the elements are no numbers, or the rows are no sequences.
             ValueError: a row is longer than `bound`, or the elements differ in shape.
+            OverflowError: an integer does not fit into its dtype.
 
         Example:
             >>> import gradix
             >>> gradix.Ragged.of([[1], [2, 3]], bound=4).buffer.shape
             (2, 4)
+            >>> gradix.jit(lambda x: gradix.Ragged.of([x[x > 1], x]))(gradix.numpy.arange(3))
+            Ragged([[2], [0, 1, 2]], dtype=int32)
         """
-        arrays = [np.asarray(r) for r in rows]
-        full = [a for a in arrays if a.size]
-        shapes = {a.shape[1:] for a in full} or {a.shape[1:] for a in arrays} or {()}
-        if len(shapes) > 1 or any(not a.ndim for a in arrays):
-            raise ValueError(
-                "Ragged.of: each row must be a sequence of elements of one shape, got rows of shapes "
-                f"{', '.join(map(str, dict.fromkeys([a.shape for a in arrays])))}."
-            )
-        longest = max([a.shape[0] for a in arrays], default=0)
-        if bound is not None and longest > bound:
-            raise ValueError(f"Ragged.of: bound={bound} is less than the length of the longest row, {longest}.")
-        if dtype is None:
-            dtype = np.result_type(*full) if full else np.float32
-        shape = len(arrays), longest if bound is None else bound, *shapes.pop()
-        buffer = np.zeros(shape, dtype)
-        for row, a in zip(buffer, arrays):
-            row[: a.shape[0]] = a
-        counts = np.asarray([a.shape[0] for a in arrays], np.int32).reshape(len(arrays))
-        return cls(as_array(buffer), as_array(counts))
+        return _made(*_rows.filled(rows, bound, dtype))
 
     @classmethod
     def from_offsets(cls, values, offsets, *, bound: int | None = None) -> Ragged:
@@ -114,10 +107,13 @@ class Ragged:
 
         Args:
             values: the elements of all rows.
-            offsets: where each row begins, and the end of the last: one more than there are rows.
-            bound: the greatest length that the buffer has room for.
+            offsets: where each row begins, and the end of the last: one more than there are rows. They
+                may be traced.
+            bound: the greatest length that the buffer has room for; by default that of the longest row,
+                or of all values where the offsets are traced.
 
         Raises:
+            TypeError: the offsets are no integers.
             ValueError: the offsets decrease, or do not fit the values.
 
         Example:
@@ -125,14 +121,7 @@ class Ragged:
             >>> gradix.Ragged.from_offsets([5, 6, 7], [0, 2, 2, 3])
             Ragged([[5, 6], [], [7]], dtype=int32)
         """
-        values, at = np.asarray(values), np.asarray(offsets)
-        if at.ndim != 1 or not at.size or (np.diff(at) < 0).any() or at[0] < 0 or at[-1] > len(values):
-            raise ValueError(
-                f"Ragged.from_offsets: offsets must not decrease and lie between 0 and the {len(values)} values, got "
-                f"{at.tolist()}."
-            )
-        rows = [values[a:b] for a, b in zip(at[:-1], at[1:])]
-        return cls.of(rows, bound=bound, dtype=values.dtype) if rows else cls.of([values[:0]], bound=bound)
+        return _made(*_rows.cut(values, offsets, bound))
 
     # -- as a sequence of rows ---------------------------------------------------------------------
 
@@ -140,14 +129,18 @@ class Ragged:
         return self.counts.shape[0]
 
     def __getitem__(self, i):
-        """Row i, or the rows of a slice or of an array of indices."""
+        """Row i, or the rows of a slice or of an array of indices.
+
+        Raises:
+            TypeError: the index is none of these.
+            IndexError: there is no such row.
+        """
         if isinstance(i, (slice, list, np.ndarray)) or getattr(i, "ndim", 0):
-            return Ragged(self.buffer[i], self.counts[i], self.axes)
+            return _made(self.buffer[i], self.counts[i], self.axes)
         if not isinstance(i, Tracer):
-            i = range(len(self))[i]
-        one = Ragged(
-            dynamic_index_in_dim(self.buffer, i, 0, False), dynamic_index_in_dim(self.counts, i, 0, False), self.axes
-        )
+            i = _rows.number(i, len(self))
+        counts = dynamic_index_in_dim(self.counts, i, 0, False)
+        one = _made(dynamic_index_in_dim(self.buffer, i, 0, False), counts, self.axes)
         return one.as_row() if one.is_row() else one
 
     def __iter__(self) -> Iterator:
@@ -157,6 +150,7 @@ class Ragged:
         """The array that a buffer without an axis of rows and a single count stand for."""
         is_traced = isinstance(self.counts, Tracer)
         row = self.buffer
+        _rows.check_values(row.shape, self.counts, self.axes)
         sizes: dict = {}
         for axis, j in self._own():
             if j not in sizes:
@@ -179,6 +173,9 @@ class Ragged:
             return [(axis, j) for j, axis in enumerate(self.axes)]
         return [(axis, None) for axis in range(self.axes)]
 
+    def _check_values(self) -> None:
+        _rows.check_values(self.buffer.shape, self.counts, self.axes)
+
     def _sizes(self, column: int | None):
         return self.counts if column is None else self.counts[..., column]
 
@@ -191,6 +188,9 @@ class Ragged:
             Ragged([[2, 4], [6]], dtype=int32)
         """
         return _vmap.vmap(function)(self, *args)
+
+    def __jax_array__(self):
+        return self.__array__()
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError(
@@ -234,6 +234,7 @@ class Ragged:
         """
         if self._rank() > 1:
             return [rows.to_list() for rows in self]
+        self._check_values()
         own, counts = dict(self._own()), np.asarray(self.counts)
         parts = [
             tuple([slice(n if own[i] is None else n[own[i]]) if i in own else slice(None) for i in range(max(own) + 1)])
@@ -250,13 +251,14 @@ class Ragged:
             Array([[ True, False],
                    [ True,  True]], dtype=bool)
         """
+        self._check_values()
         own, rank = dict(self._own()), self._rank()
         last = max(own)
         out = None
         for axis in range(last + 1):
             at = as_array(np.arange(self.buffer.shape[rank + axis], dtype=np.int32))
             one = at < self._sizes(own[axis])[..., None] if axis in own else (at >= 0)[(None,) * rank]
-            one = one.reshape(*one.shape[:rank], *[1] * axis, -1, *[1] * (last - axis))
+            one = one.reshape(*one.shape[:rank], *[1] * axis, at.shape[0], *[1] * (last - axis))
             out = one if out is None else out & one
         return out
 
@@ -280,6 +282,7 @@ class Ragged:
             >>> gradix.Ragged.of([[1], [2, 3]]).offsets
             Array([0, 1, 3], dtype=int32)
         """
+        self._check_values()
         own, each = dict(self._own()), 1
         for axis in range(max(own) + 1):
             each = each * (self._sizes(own[axis]) if axis in own else self.buffer.shape[self._rank() + axis])
@@ -307,8 +310,35 @@ class Ragged:
             or isinstance(self.counts, Tracer)
             or isinstance(self.buffer, Tracer)
         ):
-            return f"Ragged({self.buffer}, {self.counts}{'' if self.axes == 1 else f', axes={self.axes}'})"
-        return f"Ragged({_plain(self.to_list())}, dtype={self.dtype})"
+            return self._parts()
+        try:
+            return f"Ragged({_plain(self.to_list())}, dtype={self.dtype})"
+        except ValueError:  # counts beyond the buffer are shown as they are
+            return self._parts()
+
+    def _parts(self) -> str:
+        return f"Ragged({self.buffer}, {self.counts}{'' if self.axes == 1 else f', axes={self.axes}'})"
+
+    def __eq__(self, other):
+        if isinstance(other, (Ragged, Array, np.ndarray, np.generic, int, float, complex)):
+            raise TypeError(
+                "rows of different lengths are not compared by == and !=: a Ragged is no array. Write "
+                "gradix.vmap(lambda a, b: ...)(rows, others) for each row, or compare rows.counts and rows.values."
+            )
+        return NotImplemented
+
+
+def _made(buffer, counts, axes: int | tuple[int, ...] = 1) -> Ragged:
+    """A `Ragged` of parts that are not looked at, as they fit together."""
+    out = object.__new__(Ragged)
+    out.buffer, out.counts, out.axes = buffer, counts, axes
+    return out
+
+
+def _unflatten(axes, children) -> Ragged:
+    buffer, counts = children
+    _rows.check_dtype(counts)
+    return _made(buffer, counts, axes or 1)
 
 
 def _plain(rows) -> list:
@@ -340,7 +370,7 @@ for _name in (
         for name in "add sub mul truediv floordiv mod pow matmul and or xor".split()
         for side in ("", "r")
     ],
-    *("__lt__", "__le__", "__gt__", "__ge__"),
+    *("__lt__", "__le__", "__gt__", "__ge__", "__contains__"),
 ):
     setattr(Ragged, _name, _no_operator(_name))
 
@@ -348,7 +378,7 @@ for _name in (
 def _share(r: Ragged) -> Share:
     """A derivative is taken in the elements; the gradient has rows of the same lengths."""
     return Share(
-        [r.buffer], lambda parts: Ragged(parts[0], r.counts, r.axes), lambda cts: Ragged(cts[0], r.counts, r.axes)
+        [r.buffer], lambda parts: _made(parts[0], r.counts, r.axes), lambda cts: _made(cts[0], r.counts, r.axes)
     )
 
 
@@ -360,6 +390,6 @@ values[Ragged] = Value(lambda r: r, _share, is_tree=True)
 register_pytree_with_keys(
     Ragged,
     lambda r: (((GetAttrKey("buffer"), r.buffer), (GetAttrKey("counts"), r.counts)), _aux(r)),
-    lambda aux, children: Ragged(children[0], children[1], aux or 1),
+    _unflatten,
     lambda r: ((r.buffer, r.counts), _aux(r)),
 )

@@ -21,8 +21,10 @@ from gradix._api.derivatives.linear_maps import (
 )
 from gradix._api.derivatives.nondiff import (
     Parted,
+    any_trees,
     any_values,
     check_nondiff,
+    completed,
     refuse_values,
     share_but_of_refs,
     share_of_floats,
@@ -242,6 +244,10 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
                     f"{what} arguments to jvp must be tuples or lists; found {type(x).__name__}. "
                     "Wrap a single argument, as in jvp(f, (x,), (t,))."
                 )
+        if values and any_trees(primals):
+            parted = Parted(tuple(primals), range(len(primals)), share_of_value)
+            along = Parted(tuple(tangents), range(len(tangents)), share_of_value)
+            return jvp(parted.function(fun), parted.args, along.args, has_aux)  # type: ignore[call-overload]
         leaves, tree = opened(tuple(primals))
         t_leaves, t_tree = opened(tuple(tangents))
         if tree != t_tree:
@@ -266,8 +272,10 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
         if has_aux:
             ys, aux = flat.split_aux(ys)
         out_ts = [shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
-        result = flat.out_tree.unflatten(ys), flat.out_tree.unflatten(out_ts)
-        return (*result, aux) if has_aux else result
+        out, along_it = flat.out_tree.unflatten(ys), flat.out_tree.unflatten(out_ts)
+        if values:
+            along_it = completed(out, along_it)
+        return (out, along_it, aux) if has_aux else (out, along_it)
     except Exception as error:
         filter_frames(error)
         raise
@@ -375,6 +383,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
         check_callable("linearize", fun)
         if values:
             refuse_values("linearize", primals)
+            if any_trees(primals):
+                return _linearize_parted(fun, primals, has_aux)
         leaves, tree = opened(primals)
         leaves = arrays("linearize", leaves, tree, "primals")
         flat = Flat(fun, name_of(fun), positional(tree).unflatten, has_aux)
@@ -389,6 +399,18 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False):
     except Exception as error:
         filter_frames(error)
         raise
+
+
+def _linearize_parted(fun: Callable, primals: tuple, has_aux: bool):
+    """`linearize` of a function of which the tangents are those of parts of its arguments."""
+    numbers = range(len(primals))
+    parted = Parted(primals, numbers, share_of_value)
+    out, push, *aux = linearize(parted.function(fun), *parted.args, has_aux=has_aux)  # type: ignore[call-overload]
+
+    def along(*tangents):
+        return completed(out, push(*Parted(tangents, numbers, share_of_value).args))
+
+    return (out, along, *aux)
 
 
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashable] = ()) -> Callable:
@@ -472,7 +494,13 @@ def differentiated(name, fun, args, kwargs, numbers, has_aux=False):
     """
     count = len(args)
     if values:
-        refuse_values(name, [args[n] for n in numbers if -count <= n < count])
+        chosen = [args[n] for n in numbers if -count <= n < count]
+        refuse_values(name, chosen)
+        if any_trees(chosen):
+            raise TypeError(
+                f"{name} takes no derivative in rows of different lengths as a whole: write {name}(lambda buffer: "
+                "f(gradix.Ragged(buffer, rows.counts)))(rows.buffer). grad, vjp, jvp and linearize take a Ragged."
+            )
     places = []
     for n in numbers:
         if not -count <= n < count:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from gradix._api.arguments import Names, name_of
-from gradix._api.boundary import arrays, positional
+from gradix._api.boundary import arrays, positional, values as kinds
 from gradix._api.derivatives.custom_derivatives import CustomDerivative, Found, Given, add_trees, zeros_like_tree
+from gradix._api.derivatives.nondiff import completed
 from gradix._api.derivatives.symbolic_zeros import SymbolicZero
 from gradix._api.tracing import called
 from gradix._base.tracebacks import filter_frames
@@ -108,6 +109,8 @@ class custom_jvp(CustomDerivative, Generic[P, T]):
             own = static.filled(primals[:k])
             roles = *["nondiff argument"] * len(own), "primals", "tangents"
             values = args.filled(primals[k:]), args.filled(tangents[k:], lambda x: None)
+            if kinds:
+                values = values[0], completed(*values)
             pair = called("custom_jvp", jvp, *own, *values, roles=roles)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
                 raise TypeError(

@@ -93,6 +93,27 @@ def _is_value(x: Any) -> bool:
     return type(x) in values
 
 
+def any_trees(args: Any) -> bool:
+    """Whether a tree holds values that are pytrees of which derivatives are taken in a part."""
+    return any(_is_value(x) and values[type(x)].is_tree for x in tree_flatten(args, is_leaf=_is_value)[0])
+
+
+def completed(primals: Any, tangents: Any) -> Any:
+    """Tangents, in which values whose leaves have tangents in a part only have the others from the primals."""
+    leaves, tree = tree_flatten(primals, is_leaf=_is_value)
+    if not any(_is_value(x) and values[type(x)].is_tree for x in leaves):
+        return tangents
+    given = tree_flatten(tangents, is_leaf=_is_value)[0]
+    return tree.unflatten([_completed(x, t) for x, t in zip(leaves, given)])
+
+
+def _completed(x: Any, tangent: Any) -> Any:
+    if type(x) is not type(tangent) or not _is_value(x) or not values[type(x)].is_tree:
+        return tangent
+    share = values[type(x)].share
+    return share(x).gradient(share(tangent).operands)
+
+
 def any_values(args: Any) -> bool:
     """Whether a tree holds values that are made of further leaves, such as values above arrays."""
     return bool(values) and any(map(_is_value, tree_flatten(args, is_leaf=_is_value)[0]))

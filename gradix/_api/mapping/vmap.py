@@ -131,6 +131,8 @@ def vmap(
             axes = [
                 a if a is None or isinstance(x, Array) or not _is_no_array(x) else None for x, a in zip(leaves, axes)
             ]
+            if seen.counts is not None:
+                counted.check_axes(fun, (args, kwargs), axes)
             lent = _lent(fun, leaves, axes) if has_holders(leaves) else None
             if lent is not None:
                 leaves, axes = lent.open(leaves), lent.spread(axes)
