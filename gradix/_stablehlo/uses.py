@@ -33,6 +33,10 @@ class Users:
         found = self.of(v)
         return next(iter(found.values())) if len(found) == 1 and not self.is_result(v) else None
 
+    def is_of(self, jaxpr: Jaxpr) -> bool:
+        """Whether this is about that program."""
+        return self._jaxpr is jaxpr
+
     def is_result(self, v) -> bool:
         self._index()
         return v in self._results

@@ -7,6 +7,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -126,6 +127,55 @@ def test_the_defect_is_there_and_mended(name):
         pytest.skip("mended in this jaxlib")
     for f, x, wanted in DEFECTS[name]:
         assert not equal(compiled(f, x, rewrites="off"), wanted), f"jaxlib has mended what {name} is for"
+
+
+def column_replaced(c, write):
+    """The first column, of what was the last one and of itself."""
+    return write(c, c[:, :1] * 5 + c[(0,) * c.ndim] + c[:, 2:])
+
+
+def column_of_itself(c, write):
+    return write(c, c[:, :1] * 5 + c[(0,) * c.ndim])
+
+
+def deep(m):
+    return m.reshape(2, 3, 1)
+
+
+def flat(m):
+    return m.reshape(2, 3)
+
+
+def _columns(x):
+    x = x.copy()
+    x[:, 0] = x[:, 0] * 5 + x[0, 0] + x[:, 2]
+    x[:, 0] = x[:, 0] * 5 + x[0, 0]
+    return x
+
+
+def replaced_twice(write) -> list:
+    """Functions that replace an array in one shape and then in another one, in one program and through others inside."""
+    first, second = partial(column_replaced, write=write), partial(column_of_itself, write=write)
+    jit = gradix.jit
+    return [
+        lambda x: flat(second(deep(first(x)))),
+        lambda x: flat(second(jit(deep)(first(x)))),
+        lambda x: flat(jit(second)(deep(jit(first)(x)))),
+        lambda x: jit(flat)(jit(lambda m: second(deep(m)))(first(x))),
+        lambda x: lax.fori_loop(0, 1, lambda i, c: flat(jit(second)(deep(first(c)))), x),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, write",
+    [
+        ("blocks_replaced_apart", lambda c, new: lax.dynamic_update_slice(c, new, (0,) * c.ndim)),
+        ("scattered_blocks_apart", lambda c, new: c.at[:, :1].set(new)),
+    ],
+)
+def test_blocks_are_replaced_in_several_shapes_and_programs(name, write):
+    for f in replaced_twice(write):
+        assert equal(compiled(f, grid, rewrites=f"off,+{name}"), _columns(grid))
 
 
 # Per rewrite: a program that ends the process without it.

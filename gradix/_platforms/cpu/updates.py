@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from gradix._core.jaxpr import Literal, jaxprs_in_params
 from gradix._ops.indexing.dynamic_slicing import dynamic_update_slice_p
 from gradix._ops.indexing.scatter import (
     scatter_add_p,
@@ -17,32 +19,89 @@ from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _SAME_MEMORY = {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "copy", "copy_p", "optimization_barrier"}
+_LOOPS = {"scan", "while"}
+_FAR = 2000  # a block of which more is to be followed is taken to be computed from the array
 _SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)
 
 
-def _is_read_in_another_shape(site) -> bool:
-    """Whether the array is another one in another shape, and that one is read as well."""
+def _reads_what_it_replaces(em, site) -> bool:
+    """Whether what is written is computed from the array, and the array or the result has another shape elsewhere.
+
+    XLA moves a reshape from the result to the operands; then the loop reads the array in two shapes, and takes
+    one of them for another array.
+    """
     if site.eqn is None or site.users is None:
         return False
-    v, size = site.eqn.invars[0], site.values[0].aval.size
-    while (maker := site.users.maker(v)) is not None and maker.primitive.name in _SAME_MEMORY:
-        if len(maker.invars) > 1:
-            return False
+    users = site.users
+    known, is_inner = _in_other_shapes(em, site)
+    return known is not None and _is_computed_from(users, site.eqn.invars[1:], known, is_inner)
+
+
+def _in_other_shapes(em, site) -> tuple[set | None, Any]:
+    """The variables that are the array or other shapes of it; None if XLA meets it in one shape only.
+
+    Returns:
+        these variables, and the type of the array if inputs of its program may be the same array.
+    """
+    users, (v, *_), out = site.users, site.eqn.invars, site.eqn.outvars[0]
+    size, programs = site.values[0].aval.size, em.facts.programs
+    is_inner = em.loops == 0 and not users.is_of(programs[0])
+    first = v
+    while (maker := users.maker(v)) is not None and _is_same_memory(maker, size):
         v = maker.invars[0]
-        if not hasattr(v, "aval") or v.aval.size != size:
-            return False
-        if len(site.users.of(v)) > 1:
+    has_others = v is not first or any(_is_same_memory(e, size) or _has_program(e) for e in users.of(out).values())
+    is_unknown = is_inner if maker is None else _has_program(maker)
+    if not (has_others or is_unknown or (is_inner and users.is_result(out))):
+        return None, None
+    known, new = {v}, [v]
+    while new:
+        for e in users.of(new.pop()).values():
+            if _is_same_memory(e, size) and e.outvars[0] not in known:
+                known.add(e.outvars[0])
+                new.append(e.outvars[0])
+    return known, v.aval if maker is None and is_inner else None
+
+
+def _is_same_memory(eqn, size) -> bool:
+    """Whether the result of an equation is its operand in another shape."""
+    if eqn.primitive.name not in _SAME_MEMORY or len(eqn.invars) > 1:
+        return False
+    (v,) = eqn.invars
+    return hasattr(v, "aval") and v.aval.size == size == eqn.outvars[0].aval.size
+
+
+def _has_program(eqn) -> bool:
+    """Whether XLA puts a program in the place of an equation, in which the array may get another shape."""
+    return eqn.primitive.name not in _LOOPS and next(jaxprs_in_params(eqn.params), None) is not None
+
+
+def _is_computed_from(users, operands, known: set, like) -> bool:
+    """Whether operands are computed from one of these variables, or from an input of this size and dtype."""
+    stack, met = list(operands), set()
+    while stack:
+        v = stack.pop()
+        if type(v) is Literal or v in met:
+            continue
+        if v in known or len(met) > _FAR:
+            return True
+        met.add(v)
+        maker = users.maker(v)
+        if maker is not None:
+            stack += maker.invars
+        elif like is not None and (v.aval.size, v.aval.dtype) == (like.size, like.dtype) and v.aval.shape != like.shape:
             return True
     return False
 
 
 def _is_one_block(site) -> bool:
     """Whether a scatter is to one place, of which XLA makes a block that is replaced."""
-    return math.prod(site.values[1].aval.shape[:-1]) == 1 and _is_read_in_another_shape(site)
+    return math.prod(site.values[1].aval.shape[:-1]) == 1
 
 
 def _by_itself(em, site, *values):
     """Replace the block apart: fused with what makes it, later elements of it would read earlier ones."""
+    if not _reads_what_it_replaces(em, site):
+        return NotImplemented
     return apart(em, "replaced_block", site.out, lambda *values: site.plain(em, *values), *values)
 
 
@@ -50,7 +109,7 @@ REWRITES = tuple(
     [
         Rewrite(name, primitives, _by_itself, applies, CORRECTNESS, ("0.10.2", "0.12.0"), alone=True)
         for name, primitives, applies in (
-            ("blocks_replaced_apart", (dynamic_update_slice_p,), _is_read_in_another_shape),
+            ("blocks_replaced_apart", (dynamic_update_slice_p,), None),
             ("scattered_blocks_apart", _SCATTERS, _is_one_block),
         )
     ]
