@@ -119,6 +119,7 @@ class Emitter(Writer):
         # calls the routines of another library in place of LAPACK
         self.solver: Callable | None = None
         self.loops = 0  # how many loops are open
+        self._loops_around: int | None = None  # how many were where the program being written begins
         # the operand types of the reduction whose body is being written
         self.reduced: tuple = ()
         self.placed_on(Meshes(None))
@@ -140,7 +141,8 @@ class Emitter(Writer):
         env: dict = dict(zip(jaxpr.invars, args))
         for v, c in zip(jaxpr.constvars, consts):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
-        get, rewrites, users = env.get, self.rewrites, Users(jaxpr)
+        get, rewrites, users = env.get, self.rewrites, Users(jaxpr, self._loops_around == self.loops)
+        loops_around, self._loops_around = self._loops_around, self.loops
         self.facts.programs.append(jaxpr)
         around, ending, places = self.scope, self.ending, self.places
         names, locations, tags = None, _NONE, _NONE
@@ -177,7 +179,7 @@ class Emitter(Writer):
             if tags:
                 lines = self._lines
                 lines[start:] = [with_attributes(line, tags) for line in lines[start:]]
-        self.scope, self.ending = around, ending
+        self.scope, self.ending, self._loops_around = around, ending, loops_around
         return [get(v) or self.constant(v.val, v.aval) for v in jaxpr.outvars]
 
     def lower(self, primitive, out, *values: Value, **params):

@@ -8,12 +8,17 @@ from gradix._core.jaxpr import Jaxpr, JaxprEqn, Literal
 
 
 class Users:
-    """The equations of a program by the variables they read, computed on first use."""
+    """The equations of a program by the variables they read, computed on first use.
 
-    __slots__ = ("_jaxpr", "_found", "_results", "_makers")
+    Attributes:
+        is_inner: whether the program stands in another one that XLA sees together with it: it is neither the
+            outermost nor the turn of a loop.
+    """
 
-    def __init__(self, jaxpr: Jaxpr):
-        self._jaxpr = jaxpr
+    __slots__ = ("_jaxpr", "is_inner", "_found", "_results", "_makers")
+
+    def __init__(self, jaxpr: Jaxpr, is_inner: bool):
+        self._jaxpr, self.is_inner = jaxpr, is_inner
         self._found: dict[Any, dict[int, JaxprEqn]] | None = None
         self._results: set = set()
         self._makers: dict[Any, JaxprEqn] | None = None
@@ -32,10 +37,6 @@ class Users:
         """The equation that reads a variable, if it is the only reader; else None."""
         found = self.of(v)
         return next(iter(found.values())) if len(found) == 1 and not self.is_result(v) else None
-
-    def is_of(self, jaxpr: Jaxpr) -> bool:
-        """Whether this is about that program."""
-        return self._jaxpr is jaxpr
 
     def is_result(self, v) -> bool:
         self._index()

@@ -19,12 +19,11 @@ from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _SAME_MEMORY = {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "copy", "copy_p", "optimization_barrier"}
-_LOOPS = {"scan", "while"}
 _FAR = 2000  # a block of which more is to be followed is taken to be computed from the array
 _SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)
 
 
-def _reads_what_it_replaces(em, site) -> bool:
+def _reads_what_it_replaces(site) -> bool:
     """Whether what is written is computed from the array, and the array or the result has another shape elsewhere.
 
     XLA moves a reshape from the result to the operands; then the loop reads the array in two shapes, and takes
@@ -33,20 +32,18 @@ def _reads_what_it_replaces(em, site) -> bool:
     if site.eqn is None or site.users is None:
         return False
     users = site.users
-    known, is_inner = _in_other_shapes(em, site)
-    return known is not None and _is_computed_from(users, site.eqn.invars[1:], known, is_inner)
+    known, like = _in_other_shapes(site)
+    return known is not None and _is_computed_from(users, site.eqn.invars[1:], known, like)
 
 
-def _in_other_shapes(em, site) -> tuple[set | None, Any]:
+def _in_other_shapes(site) -> tuple[set | None, Any]:
     """The variables that are the array or other shapes of it; None if XLA meets it in one shape only.
 
     Returns:
         these variables, and the type of the array if inputs of its program may be the same array.
     """
     users, (v, *_), out = site.users, site.eqn.invars, site.eqn.outvars[0]
-    size, programs = site.values[0].aval.size, em.facts.programs
-    is_inner = em.loops == 0 and not users.is_of(programs[0])
-    first = v
+    size, first, is_inner = site.values[0].aval.size, v, users.is_inner
     while (maker := users.maker(v)) is not None and _is_same_memory(maker, size):
         v = maker.invars[0]
     has_others = v is not first or any(_is_same_memory(e, size) or _has_program(e) for e in users.of(out).values())
@@ -72,7 +69,14 @@ def _is_same_memory(eqn, size) -> bool:
 
 def _has_program(eqn) -> bool:
     """Whether XLA puts a program in the place of an equation, in which the array may get another shape."""
-    return eqn.primitive.name not in _LOOPS and next(jaxprs_in_params(eqn.params), None) is not None
+    if eqn.primitive.name == "while" or eqn.primitive.name == "scan" and not _is_straight(**eqn.params):
+        return False
+    return next(jaxprs_in_params(eqn.params), None) is not None
+
+
+def _is_straight(length, unroll, **_) -> bool:
+    """Whether the turns of a scan are written one after another."""
+    return type(length) is int and length <= max(unroll, 1)
 
 
 def _is_computed_from(users, operands, known: set, like) -> bool:
@@ -95,13 +99,11 @@ def _is_computed_from(users, operands, known: set, like) -> bool:
 
 def _is_one_block(site) -> bool:
     """Whether a scatter is to one place, of which XLA makes a block that is replaced."""
-    return math.prod(site.values[1].aval.shape[:-1]) == 1
+    return math.prod(site.values[1].aval.shape[:-1]) == 1 and _reads_what_it_replaces(site)
 
 
 def _by_itself(em, site, *values):
     """Replace the block apart: fused with what makes it, later elements of it would read earlier ones."""
-    if not _reads_what_it_replaces(em, site):
-        return NotImplemented
     return apart(em, "replaced_block", site.out, lambda *values: site.plain(em, *values), *values)
 
 
@@ -109,7 +111,7 @@ REWRITES = tuple(
     [
         Rewrite(name, primitives, _by_itself, applies, CORRECTNESS, ("0.10.2", "0.12.0"), alone=True)
         for name, primitives, applies in (
-            ("blocks_replaced_apart", (dynamic_update_slice_p,), None),
+            ("blocks_replaced_apart", (dynamic_update_slice_p,), _reads_what_it_replaces),
             ("scattered_blocks_apart", _SCATTERS, _is_one_block),
         )
     ]
