@@ -202,7 +202,8 @@ class NonConcreteBooleanIndexError(JAXIndexError):
             f"The size of the result would depend on the mask's values.{places_of(tracer)}"
             + _instead(
                 "jnp.where(mask, x, fill) keeps the shape; jnp.sum(x, where=mask) and its like reduce under a mask;\n"
-                "x[jnp.nonzero(mask, size=n, fill_value=0)] has a size given beforehand."
+                "x[jnp.nonzero(mask, size=n, fill_value=0)] has a size given beforehand;\n"
+                "x.at[mask].set(values[: x[mask].shape[0]]) takes as many values as the mask selects."
             )
         )
 

@@ -316,3 +316,14 @@ def test_gradients_with_respect_to_a_whole_ragged():
 def test_what_cannot_be_says_what_to_write(f, error, words):
     with pytest.raises(error, match=re.escape(words)):
         gradix.jit(f)(X)
+
+
+def test_as_many_values_as_a_mask_selects():
+    x, v = jnp.array([3.0, -1.0, 4.0, -1.0, 5.0]), jnp.arange(1.0, 6.0)
+    f = gradix.jit(lambda x, v: x.at[x > 0].set(v[: x[x > 0].shape[0]]))
+    for given in (x, -x, abs(x), 0 * x):
+        want = np.asarray(given).copy()
+        want[want > 0] = np.asarray(v)[: (want > 0).sum()]
+        np.testing.assert_array_equal(f(given, v), want)
+    with pytest.raises(gradix.errors.NonConcreteBooleanIndexError, match=r"x.at\[mask\].set\(values\[: x\[mask\]"):
+        gradix.jit(lambda x, v: x.at[x > 0].set(v[:3]))(x, v)
