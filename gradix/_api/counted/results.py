@@ -54,7 +54,7 @@ class CountedTree:
         return [a if s is None else a.update(shape=s) for a, s in zip(avals, self.shapes)]
 
     def opened(self, outs, values) -> list:
-        if any(isinstance(v, Tracer) for v in values):
+        if any([isinstance(v, Tracer) for v in values]):
             if state.stage is None:
                 raise NeedsProgram
             sizes = {d: define(v, _bound(d)) for d, v in zip(self.dims, values)}
@@ -97,7 +97,7 @@ def sliced(x, size: int, axis: int):
         return x
     if type(x) is not ArrayImpl or x.aval.place is not None or is_host_apart():
         return slice_in_dim(x, 0, size, axis=axis)
-    part = x.host[(*[slice(None)] * axis, slice(size))]
+    part = x.host[:size] if axis == 0 else x.host[(*[slice(None)] * axis, slice(size))]
     aval = make_aval((*x.aval.shape[:axis], size, *x.aval.shape[axis + 1 :]), x.aval.dtype, x.aval.weak_type)
     return ArrayImpl(part.copy() if _FEW * size <= n else part, aval)
 
