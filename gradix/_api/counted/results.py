@@ -54,7 +54,7 @@ class CountedTree:
         return [a if s is None else a.update(shape=s) for a, s in zip(avals, self.shapes)]
 
     def opened(self, outs, values) -> list:
-        if any([isinstance(v, Tracer) for v in values]):
+        if any(isinstance(v, Tracer) for v in values):
             if state.stage is None:
                 raise NeedsProgram
             sizes = {d: define(v, _bound(d)) for d, v in zip(self.dims, values)}
