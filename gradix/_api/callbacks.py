@@ -23,6 +23,8 @@ from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind
 
 _logger = logging.getLogger("gradix.debug")
+# Libraries that show an exception themselves keep this logger's record of it out of the log, by its name.
+_failures = logging.getLogger("jax._src.callback")
 _METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
@@ -63,7 +65,7 @@ def _flat_callback(callback, tree, out_tree, result_avals, name: str):
         except Exception as error:
             if not told.as_runtime_errors or isinstance(error, JaxRuntimeError):
                 raise
-            _logger.error("jax.%s failed", name, exc_info=error)
+            _failures.error("jax.%s failed", name, exc_info=error)
             text = "".join(traceback.format_exception(error))
             raise JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}") from error
         if out_tree is None:

@@ -111,7 +111,7 @@ def test_tolerances_by_dtype_hold_for_reverse_mode():
     def steep(x):
         return jnp.prod(x) + 0.03 * jnp.sin(400.0 * x).sum()
 
-    x = jnp.linspace(0.5, 1.5, 6)
+    x = jnp.linspace(0.5, 1.5, 6, dtype="float32")
     loose = {np.float32: 1e3, np.float64: 1e-9}
     check_grads(steep, (x,), order=1, modes=["rev"], atol=loose, rtol=loose)
     with pytest.raises(AssertionError):

@@ -7,7 +7,7 @@ import gradix.numpy as jnp
 
 
 def test_the_program_of_a_linearized_function():
-    push = gradix.linearize(jnp.sin, 0.0)[1]
+    push = gradix.linearize(jnp.sin, jnp.float32(0.0))[1]
     jaxpr = push.func.args[0]
     assert [e.primitive.name for e in jaxpr.eqns] == ["mul"]
     assert float(push.func(jnp.float32(2.0))[0]) == 2.0
