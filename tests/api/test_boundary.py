@@ -65,6 +65,7 @@ def test_a_new_kind_of_leaf_is_a_row(interval):
     assert (float(out.low), float(out.high), float(width)) == (-1.0, 6.0, 3.0)
 
 
+@pytest.mark.x32
 def test_derivatives_take_the_share_of_a_leaf(interval):
     def area(i, side):
         return i.width() * side

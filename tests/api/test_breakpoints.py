@@ -74,6 +74,7 @@ def test_number_and_choice_of_frames():
     assert not any("gradix/_api" in x for x in few) and any("gradix/_api" in x for x in all_)
 
 
+@pytest.mark.x32
 def test_examples_turns_and_branches():
     result, lines = stops(
         ["p b", "c", "p b", "c"], lambda streams: gradix.jit(gradix.vmap(nested(streams))), jnp.arange(2.0)

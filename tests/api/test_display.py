@@ -46,18 +46,19 @@ def page(x) -> Balanced:
     return parser
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     ("x", "words"),
     [
-        (jnp.arange(6.0).reshape(2, 3), ["float32[2,3]", "24 B", "min 0", "mean 2.5", "max 5"]),
+        (jnp.arange(6, dtype="float32").reshape(2, 3), ["float32[2,3]", "24 B", "min 0", "mean 2.5", "max 5"]),
         (jnp.array([1, np.nan, np.inf]), ["1 NaN", "1 infinite", "min 1"]),
         (jnp.array([np.nan]), ["1 NaN"]),
         (jnp.array([True, False]), ["1 of 2 true"]),
         (jnp.array([3 + 4j]), ["absolute values", "max 5"]),
-        (jnp.ones((0, 2)), ["float32[0,2]", "0 B"]),
+        (jnp.ones((0, 2), "float32"), ["float32[0,2]", "0 B"]),
         (jnp.int32(7), ["int32[]", "4 B", "min 7"]),
         (jnp.ones((300, 300), "bfloat16"), ["bfloat16[300,300]", "175.8 KiB", "max 1"]),
-        (jnp.full(3, 3e38), ["max 3e+38"]),
+        (jnp.full(3, 3e38, "float32"), ["max 3e+38"]),
         (gradix.random.key(0), ["key<fry>[]"]),
         (jnp.zeros((1 << 22) + 7, "int8"), ["of every 2th element"]),
     ],
@@ -95,6 +96,7 @@ def test_programs_fold_and_have_lines():
     assert "jaxpr of a function" in page(Jaxpr([], [], [], [])).text
 
 
+@pytest.mark.x32
 def test_functions_and_their_stages():
     f = gradix.jit(lambda x: x @ x)
     f(jnp.ones((2, 2)))
@@ -115,6 +117,7 @@ def test_meshes_and_shardings():
     assert "data=2" in page(gradix.sharding.AbstractMesh((2,), ("data",))).text
 
 
+@pytest.mark.x32
 def test_specs_and_exported_functions():
     text = page(gradix.P("<a>", None, ("b", "c"), unreduced={"d"})).text
     assert "axis 0<a>" in text and "axis 1whole" in text and "axis 2b, c" in text and "unreducedd" in text
@@ -144,6 +147,7 @@ def test_classes_of_jaxlib_show_themselves_with_the_extension():
     assert "30 leaves" in many and "… 10 more" in many
 
 
+@pytest.mark.x32
 def test_summaries_of_trees():
     s = gradix.tree.summary(
         {"w": jnp.ones((1000, 250)), "b": np.zeros(3, "f8"), "n": "x", "s": gradix.ShapeDtypeStruct((2,), "int8")}
@@ -155,6 +159,7 @@ def test_summaries_of_trees():
     assert "(the leaf)" in str(gradix.tree.summary(jnp.ones(3)))
 
 
+@pytest.mark.x32
 def test_rows_of_different_lengths():
     text = page(gradix.Ragged.of([[1.5, 2.0], [], range(9)], dtype="float32")).text
     assert "Ragged float32[3, at most 9]" in text and "11 elements" in text and "1.5, 2.0" in text and "7.0, …" in text
@@ -184,6 +189,7 @@ def shown():
     ]
 
 
+@pytest.mark.x32
 def test_tables_in_notebooks():
     for table, texts in shown():
         page = table._repr_html_()
@@ -208,6 +214,7 @@ def test_rich_is_not_loaded_before_it_prints():
     assert done.stdout.endswith("False\n")
 
 
+@pytest.mark.x32
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_treescope_shows_arrays(monkeypatch):
     treescope = pytest.importorskip("treescope")
@@ -234,6 +241,7 @@ def test_treescope_shows_arrays(monkeypatch):
     assert "<gradix.Array float32[3]>" in treescope.render_to_text(gone)
 
 
+@pytest.mark.x32
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_treescope_is_given_the_ends_of_long_axes():
     pytest.importorskip("treescope")

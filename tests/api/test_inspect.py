@@ -316,6 +316,7 @@ def test_scopes_of_one_thread_are_not_those_of_another():
     assert "[outer/inner]" in listings[0] and "here" not in listings[0]
 
 
+@pytest.mark.x32
 @pytest.mark.parity
 def test_typeof_takes_descriptions_of_arrays():
     jax = pytest.importorskip("jax")

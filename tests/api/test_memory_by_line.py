@@ -127,6 +127,7 @@ def test_constants_spread_for_a_fusion_are_of_the_line_inside_of_it_that_reads_t
     assert not [r for r in m.rows if r.line == last and r.bytes > 1000], str(m)
 
 
+@pytest.mark.x32
 def test_captured_arrays_donated_and_static_arguments_and_types():
     held = jnp.ones((64, 64))
     m = gradix.jit(lambda x, n: held @ x * n, static_argnums=1, donate_argnums=0).memory(
@@ -136,6 +137,7 @@ def test_captured_arrays_donated_and_static_arguments_and_types():
     assert m.arguments == 2 * 64 * 64 * 4 and m.results == 0  # the result has the memory of x
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("size", [0, 1])
 def test_small_programs(size):
     m = gradix.jit(lambda x: jnp.sin(x) + 1).memory(jnp.ones(size))

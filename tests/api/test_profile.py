@@ -319,6 +319,7 @@ def test_specialized_functions_of_the_same_name_are_left_out():
     assert any(r.flops > 0 for r in rows) and special is not None
 
 
+@pytest.mark.x32
 def test_costly_lines_are_those_that_cost_most_apart():
     def f(x):
         y = jnp.sin(x)

@@ -9,7 +9,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 
-X = jnp.array([1.0, 2.0])
+X = jnp.array([1.0, 2.0], "float32")
 
 
 def shown(function, *args):
@@ -21,6 +21,7 @@ def shown(function, *args):
     return told, result
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
@@ -54,6 +55,7 @@ def test_numbers_inside_of_transformations(make, expected):
     assert told[0] == expected
 
 
+@pytest.mark.x32
 def test_loops_and_branches_of_mapped_values_run_in_python():
     def f(see):
         def body(c):
@@ -75,6 +77,7 @@ def test_loops_and_branches_of_mapped_values_run_in_python():
     np.testing.assert_array_equal(result, f(lambda x: x)(x))
 
 
+@pytest.mark.x32
 def test_a_loop_under_a_derivative():
     def f(see):
         return gradix.grad(lambda x: lax.while_loop(lambda c: c < 100, lambda c: see(c) * c, x))
@@ -104,6 +107,7 @@ def test_results_are_those_of_compiled_functions():
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+@pytest.mark.x32
 def test_it_ends_with_the_block_and_for_this_thread():
     with pytest.raises(ZeroDivisionError), gradix.debug.values():
         1 / 0
@@ -112,6 +116,7 @@ def test_it_ends_with_the_block_and_for_this_thread():
     assert told == ["JitTracer(float32[2])"] and not gradix.config.jax_disable_jit
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     ("transform", "expected"),
     [

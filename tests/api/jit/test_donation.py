@@ -318,6 +318,7 @@ def test_a_view_keeps_its_values_when_the_address_is_asked_for():
     np.testing.assert_array_equal(view, given)
 
 
+@pytest.mark.x32
 def test_what_shares_memory_is_named():
     f = gradix.jit(lambda x, y: (2 * x, y["a"] + 1), donate_argnums=0)
     x = jnp.arange(4.0) * 2

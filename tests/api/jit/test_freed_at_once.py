@@ -10,7 +10,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 
-X = jnp.ones(8)
+X = jnp.ones(8, "float32")
 
 
 def named(a):
@@ -33,6 +33,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     "given",
     [jnp.array, lambda x: gradix.device_put(x, gradix.devices()[0]), np.array],
