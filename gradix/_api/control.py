@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -264,13 +265,20 @@ def _as_weak(x, aval):
 
 def _joined(staged) -> tuple[list[ClosedJaxpr], list]:
     """The branches, each of which takes the constants that any of them captured."""
+    # A branch may have an array twice, as what two references hold.
     union: dict = {}
+    rows = []
     for _, consts in staged:
-        union.update((id(c), c) for c in consts if id(c) not in union)
+        times: Counter = Counter()
+        rows.append([])
+        for c in consts:
+            rows[-1].append((id(c), times[id(c)]))
+            times[id(c)] += 1
+        union.update((key, c) for key, c in zip(rows[-1], consts) if key not in union)
     branches = []
-    for jaxpr, consts in staged:
-        own = {id(c): v for c, v in zip(consts, jaxpr.constvars)}
-        invars = [own.get(i) or Var(c.aval) for i, c in union.items()]
+    for (jaxpr, _), row in zip(staged, rows):
+        own = dict(zip(row, jaxpr.constvars))
+        invars = [own.get(key) or Var(c.aval) for key, c in union.items()]
         whole = Jaxpr([], [*invars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         branches.append(interned(ClosedJaxpr(whole, ())))
     return branches, list(union.values())

@@ -57,3 +57,19 @@ def test_traced_values_of_two_programs(name):
     for w in (1.0, 2.0):
         np.testing.assert_allclose(gradix.jit(program)(w), w)
         np.testing.assert_allclose(gradix.vmap(program)(jnp.array([w, 3.0])), [w, 3.0])
+
+
+WRAPS = {"eager": lambda f: f, "jit": gradix.jit, "vmap": gradix.vmap, "grad": gradix.value_and_grad}
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("name", programs(lambda: 0.0))
+def test_references_that_hold_one_array(name, wrap):
+    def run(x):
+        y = 2 * x
+        one, other = gradix.new_ref(y), gradix.new_ref(y)
+        return programs(lambda: one[...] + other[...] + y)[name]()
+
+    x = jnp.ones(1) if wrap == "vmap" else 1.0
+    for found, want in zip(gradix.tree.leaves(WRAPS[wrap](run)(x)), (6.0, 6.0)):
+        np.testing.assert_allclose(found, want)
