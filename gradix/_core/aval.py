@@ -14,7 +14,7 @@ from gradix._base import config as _config
 from gradix._core.mesh import ManualAxisType, empty_abstract_mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.scalar_types import INEXACT, dtype_name, float0, short_name
-from gradix._core.sharding import PartitionSpec
+from gradix._core.sharding import MemorySpace, PartitionSpec
 
 _options = _config.state
 
@@ -44,6 +44,7 @@ class ShapedArray:
     plain = property(lambda self: self)
     manual_axis_type = mat = property(lambda self: manual_axis_type(self.vma))
     is_high = False  # types of libraries above arrays say otherwise
+    memory_space = MemorySpace.Device  # a type does not tell in which memory a value is
 
     shape: tuple
     dtype: Any

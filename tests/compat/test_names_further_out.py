@@ -13,10 +13,18 @@ PROGRAM = """
 
     for module, name in [("numpy.util", "promote_dtypes_complex"), ("nn.initializers", "_complex_truncated_normal"),
                          ("nn.initializers", "_complex_uniform"), ("interpreters.batching", "is_vmappable"),
-                         ("typing", "SupportsDType"), ("pjit", "auto_axes"), ("public_test_util", "check_close"),
+                         ("typing", "SupportsDType"), ("typing", "Shape"), ("typing", "DType"),
+                         ("pjit", "auto_axes"), ("public_test_util", "check_close"),
                          ("random", "random_gamma_p"), ("lib.mlir", "ir"), ("lib.mlir.dialects", "hlo")]:
         assert getattr(importlib.import_module("jax._src." + module), name), (module, name)
     from jax._src.lib import mlir
+    from jax._src.typing import Array
+
+    # drjax makes types of results from those of operands, with all that these say; cuthbert annotates with Array.
+    assert Array is jax.Array and isinstance(jnp.ones(2), Array)
+    operand = jax.typeof(jnp.ones(2))
+    assert operand.memory_space is jax.memory.Space.Device
+    assert jax.core.ShapedArray((3, 2), operand.dtype, memory_space=operand.memory_space).shape == (3, 2)
     from jax._src.numpy.util import promote_dtypes_complex
     from jax._src.public_test_util import check_close
 

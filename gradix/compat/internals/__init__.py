@@ -277,9 +277,15 @@ AREAS = {
     "typing": Area(
         "annotations",
         "jax.typing, jax.Array",
-        users="optax, blackjax, netket",
+        users="optax, blackjax, netket, cuthbert",
         names_from="gradix.typing",
-        names={"SupportsDType": "gradix.compat.internals.dtypes:SupportsDType"},
+        names={
+            "SupportsDType": "gradix.compat.internals.dtypes:SupportsDType",
+            "Array": "gradix:Array",
+            "DType": "numpy:dtype",
+            "DimSize": "typing:Any",
+            "Shape": "collections.abc:Sequence",
+        },
     ),
     "util": Area(
         "small functions",
