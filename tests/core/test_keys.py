@@ -55,7 +55,7 @@ def told_by_its_parameter():
             (c,) = c
         return np.float32(math.copysign({bool: 2, int: 3}.get(type(c), 1), c))
 
-    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, c: x * 0 + value(c), multiple_results=False))
+    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, c: x * 0 + value(c).astype(x.dtype), multiple_results=False))
     batching.primitive_batchers[p] = lambda args, axes, **params: (p.bind(*args, **params), axes[0])
     ad.deflinear2(p, lambda ct, x, *, c: [p.bind(ct, c=c)])
     return p, value

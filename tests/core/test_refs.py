@@ -207,12 +207,14 @@ def test_arguments_of_jit_are_changed_at_every_call():
     assert len(traces) == 1
 
 
+@pytest.mark.x32
 def test_refs_are_known_to_the_first_function_of_a_process():
     code = "import gradix, gradix.numpy as jnp; r = gradix.new_ref(jnp.ones(2)); f = gradix.jit(lambda r: r.__setitem__(0, 5.0)); f(r); print(r)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "Ref([5., 1.], dtype=float32)\n"
 
 
+@pytest.mark.x32
 def test_prints_show_what_refs_of_a_traced_program_hold(capsys):
     ref = gradix.new_ref(jnp.arange(2.0))
 

@@ -70,6 +70,7 @@ def test_attributes_around_a_jitted_function():
     assert f.stats().calls
 
 
+@pytest.mark.x32
 def test_composites_are_written_in_their_own_form():
     def lowered(name, **options):
         return gradix.jit(lambda x: gradix.lax.composite(lambda x, **_: x * 2, name, **options)(x)).lower(1.0).as_text()

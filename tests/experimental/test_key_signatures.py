@@ -23,6 +23,7 @@ KEY, KEYS = random.key(0), random.split(random.key(0))
 FIRST = np.array([True, False])
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     "f, arg, parts",
     [

@@ -334,7 +334,7 @@ def test_as_the_reference(name, reference):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-new, x = HERE["new"], gradix.numpy.arange(3.0)
+new, x = HERE["new"], gradix.numpy.arange(3, dtype="float32")
 lax = gradix.lax
 
 
@@ -459,6 +459,7 @@ def test_values_are_freed():
     assert seen() is None
 
 
+@pytest.mark.x32
 def test_boxes_look_like_values_of_the_library():
     def f(b):
         assert isinstance(b, HERE["Box"])

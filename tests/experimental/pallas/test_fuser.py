@@ -104,6 +104,7 @@ AROUND = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", AROUND)
 def test_fused_products_are_the_same(name):
     plain = lambda x, y, z, row, i: AROUND[name](x, y, z, row, i, jnp.matmul)
@@ -114,6 +115,7 @@ def test_fused_products_are_the_same(name):
     close(loss(fused)(*args), loss(plain)(*args), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.x32
 def test_fused_functions_are_mapped():
     fused = fuser.fuse(lambda x, y, row: jnp.exp(product(x, y) / 8) + row)
     plain = lambda x, y, row: jnp.exp(x @ y / 8) + row
@@ -121,6 +123,7 @@ def test_fused_functions_are_mapped():
     close(gradix.vmap(fused, (0, None, None))(xs, Y, ROW), gradix.vmap(plain, (0, None, None))(xs, Y, ROW))
 
 
+@pytest.mark.x32
 def test_what_surrounds_a_kernel_is_given_to_it():
     seen = []
     fused = fuser.fuse(lambda x, y, z: product(x, y * ROW, seen=seen) + z)
@@ -420,6 +423,7 @@ def test_trees_of_references_are_copied():
         pl.pallas_call(lambda x, o: pltpu.sync_copy((x,), [o]), struct(4))(x)
 
 
+@pytest.mark.x32
 def test_index_maps_get_trees_of_what_is_prefetched():
     def kernel(where, x, o):
         o[...] = x[...] * where["times"][0]

@@ -109,6 +109,7 @@ def test_products_under_strict_modes():
         np.testing.assert_allclose(twice.sum_duplicates(nse=m.nse).todense(), 2 * x, rtol=1e-6)
 
 
+@pytest.mark.x32
 def test_the_gradient_of_spsolve():
     a = np.array([[4.0, 1, 0], [1, 3, 1], [0, 2, 2]], "float32")
     m = sparse.BCSR.fromdense(a)
