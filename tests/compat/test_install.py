@@ -132,6 +132,7 @@ class TestMain:
             done = run("-m", "gradix", *arguments, text=program)
             assert done.stdout == f"1.0 __main__ {argv}\n", done.stderr
 
+    @pytest.mark.x32
     def test_interactive_session(self):
         pty = pytest.importorskip("pty")
         ours, theirs = pty.openpty()

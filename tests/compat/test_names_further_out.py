@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 PROGRAM = """
     import gradix
     gradix.install_as_jax()
@@ -68,6 +70,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.x32
 def test_in_a_new_process():
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True, timeout=300)
     assert done.stdout == "fine\n", done.stdout + done.stderr
