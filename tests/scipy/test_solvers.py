@@ -208,6 +208,13 @@ def test_minimize_with_limited_memory():
     np.testing.assert_allclose(mapped, np.ones((2, 2)), atol=1e-2)
 
 
+@pytest.mark.parametrize("method", ["BFGS", "l-bfgs-experimental-do-not-rely-on-this"])
+def test_counts_are_weak_integers_of_the_mode(method, x64):
+    found = minimize(lambda x: jnp.sum((x - 1) ** 2), jnp.zeros(2), method=method)
+    for count in (found.status, found.nfev, found.njev, found.nit):
+        assert (count.dtype, count.weak_type) == ("int64" if x64 else "int32", True)
+
+
 def test_minimize_over_complex_numbers():
     to = jnp.array([1 + 2j, -3j], "complex64")
     found = minimize(lambda z: jnp.sum(abs(z - to) ** 2), jnp.zeros(2, "complex64"), method=LIMITED)

@@ -73,11 +73,12 @@ def holds_objects(kind: type) -> bool:
 class Walk:
     """One walk through an object; `path` numbers the containers around it, to recognise cycles."""
 
-    __slots__ = ("known", "limit", "nodes", "path")
+    __slots__ = ("inside", "known", "limit", "nodes", "path")
 
     def __init__(self, limit: int | None, known: KnownFunctions | None = None):
         self.path: dict[int, int] = {}
         self.limit, self.nodes, self.known = limit, 0, known
+        self.inside = False  # whether it is in what a function captures
 
     def of(self, x) -> Any:
         kind = type(x)
@@ -117,6 +118,8 @@ class Walk:
         if isinstance(x, ArrayImpl):
             return x.aval, self._array(np.asarray(x))
         if isinstance(x, Tracer):
+            if self.inside:
+                return self.same(x)
             raise NoFingerprint(f"it holds a traced array, {x.aval}")
         return self._object(x, kind)
 
@@ -195,8 +198,14 @@ class Walk:
         )
 
     def _captured(self, x):
-        """A key for a value that a function captures; arrays are compared by identity."""
-        return (type(x), self.same(x)) if isinstance(x, (ArrayImpl, Tracer)) else self.of(x)
+        """A key for a value that a function captures; arrays, and traced ones in containers, by identity."""
+        if isinstance(x, (ArrayImpl, Tracer)):
+            return type(x), self.same(x)
+        outside, self.inside = self.inside, True
+        try:
+            return self.of(x)
+        finally:
+            self.inside = outside
 
     def _partial(self, f):
         return (

@@ -57,7 +57,6 @@ def lbfgs(
     n, dtype = x0.aval.shape[0], x0.aval.dtype
     limit = 1000 * n if maxiter is None else maxiter
     most = min([c for c in (maxfun, maxgrad) if c is not None], default=np.iinfo(np.int32).max)
-    int_ = lambda value: jnp.asarray(np.int32(value))  # noqa: E731
 
     def has_converged(state):
         size = jnp.linalg.norm(state.g, ord=norm) if n else jnp.zeros((), dtype)
@@ -69,7 +68,18 @@ def lbfgs(
 
     f, g = value_and_gradient(x0)
     none = jnp.zeros((maxcor, n), dtype)
-    state = _State(x0, f, g, none, none, jnp.zeros(maxcor, dtype), jnp.full_like(f, np.inf), int_(0), int_(1), int_(0))
+    state = _State(
+        x0,
+        f,
+        g,
+        none,
+        none,
+        jnp.zeros(maxcor, dtype),
+        jnp.full_like(f, np.inf),
+        jnp.asarray(0),
+        jnp.asarray(1),
+        jnp.asarray(0),
+    )
     end = lax.while_loop(going, lambda s: _step(value_and_gradient, s, maxls), state)
     success = has_converged(end)
     stopped = jnp.where(end.steps >= limit, STEPS, _EVALUATIONS)

@@ -84,11 +84,11 @@ def search(value_and_gradient, x, direction, start: Point, guess, tries):
         trial = jnp.where(phase == _BRACKETING, 2 * p.at, _between(low, high))
         return _State(phase, low, high, _choose(done, p, state.found), trial.astype(dtype), state.count + 1)
 
-    first = _State(jnp.asarray(np.int32(_BRACKETING)), start, start, start, guess, jnp.asarray(np.int32(0)))
+    first = _State(jnp.asarray(np.int32(_BRACKETING)), start, start, start, guess, jnp.asarray(0))
     end = lax.while_loop(lambda s: (s.phase != _DONE) & (s.count < tries), turn, first)
     done, lower = end.phase == _DONE, end.low.value < start.value
     status = jnp.where(done | lower, 0, jnp.where(end.phase == _ZOOMING, ZOOM_FAILED, SEARCH_FAILED))
-    return (_choose(done, end.found, _choose(lower, end.low, start)), end.count, status.astype(np.int32))
+    return (_choose(done, end.found, _choose(lower, end.low, start)), end.count, status)
 
 
 def _choose(condition, yes: Point, no: Point) -> Point:

@@ -36,7 +36,6 @@ def bfgs(value_and_gradient, x0, *, gtol=1e-5, norm=np.inf, maxiter=None, line_s
     """
     n, dtype = x0.aval.shape[0], x0.aval.dtype
     limit = 200 * n if maxiter is None else maxiter
-    int_ = lambda value: jnp.asarray(np.int32(value))  # noqa: E731
 
     def size(g):
         return jnp.linalg.norm(g, ord=norm) if n else jnp.zeros((), dtype)
@@ -45,7 +44,16 @@ def bfgs(value_and_gradient, x0, *, gtol=1e-5, norm=np.inf, maxiter=None, line_s
         return (size(state.g) >= gtol) & (state.steps < limit) & (state.failed == 0)
 
     f, g = value_and_gradient(x0)
-    state = _State(x0, f, g, jnp.eye(n, dtype=dtype), f + jnp.sqrt(jnp.sum(g * g)) / 2, int_(0), int_(1), int_(0))
+    state = _State(
+        x0,
+        f,
+        g,
+        jnp.eye(n, dtype=dtype),
+        f + jnp.sqrt(jnp.sum(g * g)) / 2,
+        jnp.asarray(0),
+        jnp.asarray(1),
+        jnp.asarray(0),
+    )
     end = lax.while_loop(going, lambda s: _step(value_and_gradient, s, line_search_maxiter), state)
     success = size(end.g) < gtol
     status = jnp.where(

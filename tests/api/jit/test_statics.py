@@ -274,6 +274,23 @@ def test_a_function_closing_over_a_traced_array():
     assert gradix.jit(lambda w: apply(2.0, lambda x: w * x))(4.0) == 8
 
 
+def test_a_function_closing_over_a_tree_of_traced_arrays():
+    """As the method of a solver does, which is given the tree that the user solves for."""
+    apply = gradix.jit(lambda x, parts: parts[0](x), static_argnums=1)
+
+    @dataclasses.dataclass(frozen=True)
+    class Model:
+        weights: tuple
+
+    def outer(w):
+        tree, model = {"w": (w, 2 * w)}, Model((w,))
+        inner = lambda x: tree["w"][1] * x + model.weights[0]  # noqa: E731
+        return apply(2.0, (lambda x: inner(x) + w, ()))
+
+    assert gradix.grad(outer)(3.0) == 6
+    assert gradix.jit(outer)(3.0) == 18 and gradix.jit(outer)(4.0) == 24
+
+
 # -- functions that are given again ----------------------------------------------------------------
 
 
