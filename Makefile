@@ -11,7 +11,7 @@ JOBS ?= 2
 PYTEST := $(PY) -m pytest
 SPEC := ../shared/spec
 
-.PHONY: help demo docs notebooks gallery charts test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample spec clean
+.PHONY: help demo docs notebooks gallery charts test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample strict spec clean
 # Steps of `make test` run one after the other, also under `make -j`.
 .NOTPARALLEL:
 
@@ -24,7 +24,7 @@ help:
 	@echo "make charts     the libraries that draw the page of a profile, bundled anew (needs Node)"
 	@echo "make bench      speed against the reference implementation, as ratios"
 	@echo "make gpu        for a machine with a GPU: values there, and speed, as a report (docs/devices.md)"
-	@echo "make ecosystem  the programs of 53 libraries written for JAX, on Gradix and on JAX in turns"
+	@echo "make ecosystem  the programs of 63 libraries written for JAX, on Gradix and on JAX in turns"
 	@echo "make lint       ruff, dead code  make clean  remove .venv and caches"
 
 $(PY):
@@ -48,7 +48,7 @@ test: $(VENV)/stamp-test
 	@$(MAKE) --no-print-directory --keep-going lint types spec wide-sample newest suite
 
 test-full: $(VENV)/stamp-test
-	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec newest suite plain wide MARKERS=
+	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec newest suite plain wide strict MARKERS=
 
 lint: $(VENV)/stamp-test
 	$(PY) -m ruff check .
@@ -77,6 +77,10 @@ plain: $(VENV)/stamp-test
 # The same suite with 64-bit types on; tests marked x32 state facts of the other mode, and run in it.
 wide: $(VENV)/stamp-test
 	JAX_ENABLE_X64=1 $(PYTEST) tests -n $(JOBS) -m "not slow"
+
+# The same suite where nothing may be promoted or broadcast over ranks: what the library mixes itself fails.
+strict: $(VENV)/stamp-test
+	$(PYTEST) tests -p tests.strict -n $(JOBS) -m "not slow"
 
 SAMPLE := tests/api/test_jacobians.py tests/api/test_derivative_corners.py tests/control/test_loops.py tests/control/test_while_reverse.py tests/transforms/test_grad.py
 wide-sample: $(VENV)/stamp-test

@@ -15,6 +15,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import gradix
+import gradix.numpy as jnp
+from tests import strict
 from tests.conftest import covering
 
 ROOT = Path(__file__).parents[1]
@@ -163,3 +166,28 @@ def test_each_bound_is_documented():
     assert below == f"{newest[1]}.{int(newest[2]) + 1}" and f"≥ {least}, < {below}" in (
         ROOT / "docs/design/dependencies.md"
     ).read_text("utf-8")
+
+
+def test_what_a_test_mixes_is_told_from_what_the_library_mixes():
+    scope = {}
+    text = "def doubled(x):\n    return x + x.astype(int)\ndef table(x):\n    return x + jnp.ones((2, 3))\n"
+    exec(compile("import gradix.numpy as jnp\n" + text, strict.LIBRARY + "/numpy/of_the_library.py", "exec"), scope)
+    for name, value in (strict.STRICT | strict.FRAMES).items():
+        gradix.config.update(name, value)
+    row, whole = jnp.ones(3), jnp.arange(3)
+    calls = {
+        "ranks": (lambda: row + jnp.ones((2, 3)), True),
+        "dtypes": (lambda: jnp.multiply(row, whole), True),
+        "a number": (lambda: whole * 2.5, True),
+        "inside of a function of the test": (lambda: gradix.grad(lambda x: (x * whole).sum())(row), True),
+        "dtypes inside of the library": (lambda: scope["doubled"](row), False),
+        "ranks inside of the library": (lambda: gradix.jit(scope["table"])(row), False),
+    }
+    for case, (call, is_of_the_test) in calls.items():
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert strict.is_of_the_options(caught.value), case
+        assert strict.mixes(strict.operands(strict.call_of_a_test(caught.value))) == is_of_the_test, case
+    with pytest.raises(ZeroDivisionError) as caught:
+        1 / 0
+    assert not strict.is_of_the_options(caught.value)

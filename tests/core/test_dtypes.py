@@ -83,6 +83,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize("text", SAMPLES)
 def test_result_type(x64, text):
     args = SAMPLES[text] if isinstance(SAMPLES[text], tuple) else (SAMPLES[text],)
@@ -144,6 +145,7 @@ def test_weak_arrays_of_other_widths(a, b, x32, x64):
                 assert dtypes.promote_pair(*pair) == (want.rstrip("*"), want.endswith("*"))
 
 
+@pytest.mark.promotes
 @pytest.mark.x32
 def test_promote_takes_avals():
     assert dtypes.promote(Aval("int8", False), Aval("float32", True)) == (np.float32, True)
@@ -151,6 +153,7 @@ def test_promote_takes_avals():
     assert dtypes.promote(Aval("uint8", False), Aval("int8", False), Aval("float16", False)) == (np.float16, False)
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
@@ -186,6 +189,7 @@ def test_errors(call, error, text):
         call()
 
 
+@pytest.mark.promotes
 def test_strict_mode_says_so():
     with numpy_dtype_promotion("strict"):
         with pytest.raises(dtypes.TypePromotionError, match=r"float32, int32.*strict"):
@@ -470,6 +474,7 @@ def test_public_names():
     assert issubclass(public.TypePromotionError, ValueError) and issubclass(public.prng_key, np.generic)
 
 
+@pytest.mark.promotes
 @pytest.mark.parity
 def test_promotion_as_the_peer_has_it_now(peer, x64):
     """The tables above are facts of one version; this asks the version installed."""

@@ -207,6 +207,7 @@ def test_linspace_of_steps_and_derivatives():
 # -- dtypes as scalar types ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.promotes
 @pytest.mark.x32
 def test_scalar_types_stand_for_dtypes():
     assert jnp.float32 == np.float32 and np.dtype(jnp.bfloat16) == jnp.bfloat16

@@ -86,6 +86,7 @@ def test_precision_is_really_wide():
     assert third.item() == 1 / 3
 
 
+@pytest.mark.promotes
 @pytest.mark.x32
 def test_defaults_stay_narrow():
     with gradix.explicit_x64("honour"):

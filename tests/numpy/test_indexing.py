@@ -217,6 +217,7 @@ def test_repeated_indices_take_part_in_turn():
     assert_same(gradix.jit(lambda x: x.at[1:].apply(jnp.negative))(x), [1, -1, -1])
 
 
+@pytest.mark.promotes
 @pytest.mark.x32
 def test_the_dtype_stays_and_weak_types_too():
     x = jnp.arange(4)

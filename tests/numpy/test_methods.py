@@ -47,6 +47,7 @@ def test_unary_operators_and_the_matrix_product():
     assert divmod(7, jnp.array([2, 4]))[1].tolist() == [1, 3]
 
 
+@pytest.mark.promotes
 def test_foreign_operands_get_their_chance():
     class Foreign:
         def __radd__(self, other):
@@ -326,6 +327,7 @@ def test_clones_and_where_arrays_lie():
         assert clone.platform() == "cpu"
 
 
+@pytest.mark.promotes
 @pytest.mark.x32
 @pytest.mark.parametrize(
     "call", [lambda x: x.astype(np.int64), lambda x: jnp.astype(x, np.int64), lambda x: (x * 1j).astype(float)]

@@ -152,6 +152,7 @@ def test_no_function_is_missing():
     assert not [name for name in FACTS["x64_true"]["unary"] if function(name) is None]
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize("name", FACTS["x64_true"]["unary"])
 def test_of_one_array(name, x64):
     call, table = function(name), facts(x64)
@@ -159,6 +160,7 @@ def test_of_one_array(name, x64):
     assert not differing(name, call, table["unary"], columns, lambda c: [argument(c, is_square(name))])
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize("name", FACTS["x64_true"]["binary"])
 def test_of_two_arrays(name, x64):
     call, table = function(name), facts(x64)
@@ -168,6 +170,7 @@ def test_of_two_arrays(name, x64):
     )
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_of_an_array_and_a_python_number(scalar, x64):
     table, bad = facts(x64), []
@@ -183,6 +186,7 @@ def test_of_an_array_and_a_python_number(scalar, x64):
     assert not bad
 
 
+@pytest.mark.promotes
 def test_of_expressions(x64):
     names, bad = {"jnp": jnp, "np": np, "jax": gradix, "lax": lax}, []
     for text, want in facts(x64)["expressions"].items():

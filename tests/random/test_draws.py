@@ -154,6 +154,7 @@ def test_double_sided_maxwell_draws_for_each_pair_of_parameters():
     assert random.double_sided_maxwell(KEY, jnp.float32(0), 1.0, (2,), "float16").dtype == "float32"
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize(
     "name, others",
     [

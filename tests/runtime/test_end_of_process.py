@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 EARLY = """
 def double(x):
     return x * 2
@@ -61,6 +63,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.x32
 def test_nothing_is_reported_at_the_end(tmp_path):
     (tmp_path / "early.py").write_text(EARLY)
     for ring in (False, True):
