@@ -305,6 +305,7 @@ def test_messages_of_the_compiler_are_read():
         list(fields(b"\x0f"))
 
 
+@pytest.mark.promotes
 def test_the_error_of_an_exhausted_allocation_has_the_table():
     from gradix._api.costs.memory import explain
 
