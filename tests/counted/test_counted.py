@@ -75,9 +75,9 @@ FUNCTIONS = {
     "orthogonal factor": lambda x: jnp.linalg.qr(wide(x)),
     "least squares": lambda x: jnp.linalg.lstsq(wide(x), x)[0],
     "product with itself": lambda x: lax.linalg.symmetric_product(
-        jnp.outer(jnp.arange(3.0), x), jnp.ones((3, 3)), alpha=0.5
+        jnp.outer(jnp.arange(3, dtype=x.dtype), x), jnp.ones((3, 3), x.dtype), alpha=0.5
     ),
-    "square of a product": lambda x: lax.linalg.symmetric_product(wide(x), jnp.outer(x, x), beta=2.0),
+    "square of a product": lambda x: lax.linalg.symmetric_product(wide(x).astype(x.dtype), jnp.outer(x, x), beta=2.0),
     "transform": jnp.fft.fft,
     "transform and back": lambda x: jnp.fft.irfft(jnp.fft.rfft(jnp.append(x, 1.0)), n=x.shape[0] + 1),
     "transforms along axes": lambda x: jnp.fft.ifft(jnp.outer(jnp.arange(3.0), x)).real,

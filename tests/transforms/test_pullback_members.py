@@ -87,6 +87,7 @@ def test_residuals_are_replaced_in_the_trees_of_arguments():
         pull.args_res = [None]
 
 
+@pytest.mark.promotes
 def test_cotangents_are_not_promoted_where_promotion_is_strict():
     turn = gradix.linear_transpose(lambda x: 1j * x, 1.0)
     assert turn(2j)[0] == -2 and turn(1.0)[0] == 0
