@@ -105,7 +105,7 @@ def as_operand(name: str, x, position: int = 0) -> Array:
     try:
         return as_array(x)
     except TypeError:
-        if hasattr(x, "__jax_array__"):  # it says itself why it is no array
+        if hasattr(x, "__jax_array__") and not isinstance(x, Ref):  # it says itself why it is no array
             raise
         raise TypeError(_not_an_array(name, x, position)) from None
 

@@ -10,13 +10,14 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._core.refs import Ref, View, get as _get, swap as _swap
 from gradix.experimental.pallas._contents import reads_beyond
+from gradix.experimental.pallas._races import touched
 from gradix.experimental.pallas._refs import expanded
 from gradix.experimental.pallas._simulation import check_near, is_simulated
 from gradix.experimental.pallas._specs import Slice
 from gradix.experimental.pallas._windows import as_index
 
 
-def _target(ref, index) -> tuple[Any, Any]:
+def _target(ref, index, is_masked: bool, writes: bool = True) -> tuple[Any, Any]:
     """The reference and index that `ref` at `index` stands for; a view of a reference is opened."""
     if not isinstance(ref, Ref):
         raise TypeError(
@@ -24,6 +25,8 @@ def _target(ref, index) -> tuple[Any, Any]:
             "x_ref.at[index], not the value x_ref[...]."
         )
     check_near(ref)
+    if not is_masked:  # else it may leave out what a copy has yet to write
+        touched(ref, Ellipsis if index is None else index, writes)
     if index is None and isinstance(ref, View):
         return ref.base, ref.index
     return ref, Ellipsis if index is None else index
@@ -58,10 +61,9 @@ def load(
         >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((4,), "float32"))(jnp.arange(5.0))
         Array([ 2.,  3.,  4., -1.], dtype=float32)
     """
+    ref, index = _target(x_ref_or_view, idx, mask is not None, writes=False)
     if mask is None:
-        ref, index = _target(x_ref_or_view, idx)
         return _get(ref, index)
-    ref, index = _target(x_ref_or_view, idx)
     value = _inside_read(ref, index)
     fill = jnp.asarray(0 if other is None else other).astype(value.dtype)
     keep = _mask(mask, value, ref)
@@ -117,7 +119,7 @@ def swap(
         >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((2,), "int32"))(jnp.array([3, 5]))
         Array([9, 3], dtype=int32)
     """
-    ref, index = _target(x_ref_or_view, idx)
+    ref, index = _target(x_ref_or_view, idx, mask is not None)
     if mask is None:
         return _swap(ref, index, val, _function_name, _wants_old)
     old = _inside_read(ref, index)
@@ -235,7 +237,7 @@ def _spaced(x, axis: int, stride: int):
 
 def _atomic(name: str, how: Callable | str, what: str, value: int, shown: str) -> Callable[..., Any]:
     def atomic(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-        ref, index = _target(x_ref_or_view, idx)
+        ref, index = _target(x_ref_or_view, idx, mask is not None)
         old = _inside_read(ref, index) if mask is not None else _get(ref, index)
         val = jnp.asarray(val)
         if isinstance(how, str) and mask is None:
@@ -311,7 +313,7 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
         >>> pl.pallas_call(kernel, out_shape=gradix.ShapeDtypeStruct((), "int32"))(jnp.int32(3))
         Array(8, dtype=int32)
     """
-    target, index = _target(ref, None)
+    target, index = _target(ref, None, False)
     old = _get(target, index)
     if old.shape or jnp.shape(cmp) or jnp.shape(val):
         raise ValueError(

@@ -30,6 +30,7 @@ from gradix.experimental.pallas._joining import joined
 from gradix.experimental.pallas._kernels import Kernel
 from gradix.experimental.pallas._memory import as_memory, is_scratch
 from gradix.experimental.pallas._programs import program
+from gradix.experimental.pallas._races import check_parallel
 from gradix.experimental.pallas._refs import KernelRef
 from gradix.experimental.pallas._remote import untracked
 from gradix.experimental.pallas._running import run
@@ -83,7 +84,8 @@ def pallas_call(
         interpret: kernels are compiled in any case. Parameters such as `pltpu.InterpretParams()` ask for
             checks that blocks and indices are in bounds, and say what memory holds at first.
         name: the name of the call in printed programs.
-        compiler_params, cost_estimate, metadata: accepted; they have no effect here.
+        compiler_params, cost_estimate, metadata: accepted; they have no effect here, but that
+            `pltpu.InterpretParams(detect_races=True)` looks at which axes are called parallel.
 
     Returns:
         A function from arrays to results of the types `out_shape`. Elements that no program writes
@@ -129,7 +131,9 @@ def pallas_call(
             "in_specs=[spec]."
         )
     simulated = interpret if hasattr(interpret, "uninitialized_memory") else None
-    call = _Call(kernel, out_shape, spec, _aliases(input_output_aliases), name, simulated)
+    call = _Call(
+        kernel, out_shape, spec, _aliases(input_output_aliases), name, simulated=simulated, params=compiler_params
+    )
 
     @boundary
     def wrapped(*args, **named):
@@ -179,9 +183,11 @@ def _aliases(given: Any) -> dict[int, int]:
 class _Call:
     """A kernel with its grid and specs, to be applied to arguments."""
 
-    def __init__(self, kernel, out_shape, spec: GridSpec, aliases: dict, name: str | None, simulated: Any):
+    def __init__(
+        self, kernel, out_shape, spec: GridSpec, aliases: dict, name: str | None, *, simulated: Any, params: Any
+    ):
         self.kernel, self.spec, self.aliases = kernel, spec, aliases
-        self.simulated = simulated
+        self.simulated, self.compiler_params = simulated, params
         self.contents = Contents()
         if simulated is not None:
             number = "zero" if simulated.uninitialized_memory == "zero" else "largest"
@@ -228,6 +234,7 @@ class _Call:
         windows = self._windows(args, in_tree, leaves, prefetched, len(grid))
         self._check_aliases(leaves)
         check_revisits(windows[len(leaves) :], grid)
+        check_parallel(windows[len(leaves) :], grid, self.compiler_params)
         kernel, given, back = self._traced(grid, windows, in_tree, num_prefetched)
         if debug:
             print(f"The kernel {self.where}:\n{kernel.program}")

@@ -10,6 +10,7 @@ from gradix import numpy as jnp
 from gradix._base.tree import tree_flatten
 from gradix._core.refs import Ref
 from gradix.experimental.pallas._memory import check_semaphore
+from gradix.experimental.pallas._races import started, waited
 from gradix.experimental.pallas._remote import deliver
 
 
@@ -48,6 +49,7 @@ class AsyncCopyDescriptor:
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
         """Copy, or with `add` add to what is there, and count that in the semaphore."""
+        started(self.src_ref, self.dst_ref, (self.sem, self.sem), add)
         value = self.src_ref.read()
         self.dst_ref.write(self.dst_ref.read() + value if add else value)
         if self.sem is not None:
@@ -56,6 +58,7 @@ class AsyncCopyDescriptor:
     def wait(self) -> None:
         """Wait until the copy is done."""
         if self.sem is not None:
+            waited(self.sem)
             self.sem.write(self.sem.read() - np.int32(1))
 
     wait_send = wait_recv = wait
@@ -145,6 +148,7 @@ class _RemoteCopyDescriptor(AsyncCopyDescriptor):
             for sem in recv:
                 sem.write(sem.read() + arrives.astype(np.int32))
 
+        started(self.src_ref, self.dst_ref, (self.sem, self.recv_sem), add, is_remote=True)
         places = [self.dst_ref] if self.recv_sem is None else [self.dst_ref, self.recv_sem]
         deliver("a remote copy", self.device_id, self.device_id_type, self.src_ref.read(), places, write)
         if self.sem is not None:
@@ -162,6 +166,7 @@ class _RemoteCopyDescriptor(AsyncCopyDescriptor):
     def wait_recv(self) -> None:
         """Wait until this device has received a copy that counts in the same semaphore."""
         if self.recv_sem is not None:
+            waited(self.recv_sem)
             self.recv_sem.write(self.recv_sem.read() - np.int32(1))
 
 

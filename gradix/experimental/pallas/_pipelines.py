@@ -11,6 +11,7 @@ from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.tree import tree_leaves, tree_map, tree_structure
 from gradix.experimental.pallas._call import pallas_call
 from gradix.experimental.pallas._programs import when
+from gradix.experimental.pallas._races import touched
 from gradix.experimental.pallas._specs import BlockSpec, no_block_spec
 
 
@@ -85,6 +86,8 @@ def emit_pipeline(
         )
 
         def run():
+            for i, ref in enumerate(tree_leaves(refs)):
+                touched(ref, ..., i >= tree_structure(refs[:n]).num_leaves)
             values = call(*tree_map(lambda r: r.read(), refs))
             for ref, value in zip(written, tree_leaves(values)):
                 ref.write(value)

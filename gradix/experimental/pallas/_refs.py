@@ -12,6 +12,7 @@ from gradix._core.refs import AbstractRef, Ref, View
 from gradix._core.trace import is_unknown
 from gradix.experimental.pallas._contents import reads_beyond, undefined
 from gradix.experimental.pallas._predicates import is_conditional, selected
+from gradix.experimental.pallas._races import touched
 from gradix.experimental.pallas._simulation import check_near
 from gradix.experimental.pallas._specs import Slice
 
@@ -39,10 +40,12 @@ class Sliceable:
 
     def __getitem__(self: Any, index):
         check_near(self)
+        touched(self, index, False)
         return super().__getitem__(index)  # type: ignore[misc]
 
     def __setitem__(self: Any, index, value) -> None:
         check_near(self)
+        touched(self, index, True)
         if isinstance(value, Ref):
             raise ValueError(
                 f"Cannot store a Ref into another Ref: {value._name()} is written to {self._name()}. Write its value, "

@@ -10,6 +10,7 @@ from gradix import numpy as jnp
 from gradix._core.trace import outside
 from gradix.experimental.pallas._memory import SEMAPHORE, check_semaphore
 from gradix.experimental.pallas._programs import outermost, shared_ref
+from gradix.experimental.pallas._races import waited
 from gradix.experimental.pallas._remote import deliver
 
 _BARRIER = "barrier"
@@ -73,6 +74,7 @@ def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) 
         Array(2, dtype=int32)
     """
     check_semaphore("pl.semaphore_wait", sem_or_view)
+    waited(sem_or_view)
     if decrement:
         sem_or_view.write(sem_or_view.read() - jnp.asarray(value, np.int32))
 

@@ -12,9 +12,10 @@ import numpy as np
 
 
 class _Simulation(threading.local):
-    """The parameters of the simulation of a TPU in which this thread traces a kernel, or None."""
+    """The parameters of the simulation of a TPU in which this thread traces a kernel, or None; copies on their way."""
 
     params: Any = None
+    pending: list = []
 
 
 _simulation = _Simulation()
@@ -23,12 +24,23 @@ _simulation = _Simulation()
 @contextlib.contextmanager
 def simulating(params: Any) -> Iterator[None]:
     """A context in which kernels are traced as with those parameters; with None, as those around them."""
-    before = _simulation.params
-    _simulation.params = before if params is None else params
+    before = _simulation.params, _simulation.pending
+    if params is not None:
+        _simulation.params, _simulation.pending = params, []
     try:
         yield
     finally:
-        _simulation.params = before
+        _simulation.params, _simulation.pending = before
+
+
+def parameters() -> Any:
+    """The parameters of the simulation of a TPU in which the kernel is traced, or None."""
+    return _simulation.params
+
+
+def pending_copies() -> list:
+    """The copies that the kernel has started and not waited for, of which `_races` keeps account."""
+    return _simulation.pending
 
 
 def is_simulated() -> bool:

@@ -219,8 +219,11 @@ class InterpretParams:
     before it is written: "nan" stands for the largest number of integers. What a TPU refuses raises a
     ValueError: reading and writing references in HBM or ANY, which can only be copied, memory in HBM
     for `run_scoped` unless `allow_hbm_allocation_in_run_scoped`, and a block of a result to which the
-    grid returns. The other fields are accepted: programs and copies run one after another, so that
-    there are no races to detect.
+    grid returns. `detect_races` raises a ValueError where the kernel touches what a copy that has not
+    been waited for writes, or writes what it reads, and where programs along an axis that
+    `dimension_semantics` calls parallel write one block: if that is shown while the kernel is traced,
+    by indices that are known or are one value. The other fields are accepted: programs and copies run
+    one after another.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -232,6 +235,14 @@ class InterpretParams:
         >>> out = gradix.ShapeDtypeStruct((2,), "float32")
         >>> pl.pallas_call(add, out, interpret=zeros)(jnp.ones(2))
         Array([1., 1.], dtype=float32)
+        >>> def early(x_ref, out_ref, room, sem):
+        ...     pltpu.make_async_copy(x_ref, room, sem).start()
+        ...     out_ref[...] = room[...]
+        >>> races = pltpu.InterpretParams(detect_races=True)
+        >>> room = [pltpu.VMEM((2,), "float32"), pltpu.SemaphoreType.DMA]
+        >>> pl.pallas_call(early, out, scratch_shapes=room, interpret=races)(jnp.ones(2))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: race: the kernel reads ..., while the copy started at ... writes the same elements. Wait for ...
     """
 
     detect_races: bool = False

@@ -388,25 +388,27 @@ def same(found, want, scale=1.0):
 
 
 def slopes(drawn, f, x, y, want):
-    """The derivative of the sum of all finite results along a direction: of a kernel, and of its reference."""
+    """The derivative of the sum of all finite results along a direction: of a kernel, and of its reference.
+
+    It is that with respect to x alone where y is multiplied by NaN from beyond the array: 0 times NaN is NaN.
+    """
     kept, t = [np.isfinite(w) for w in want], drawn.arguments()
+    if drawn.kind == "halo":
+        t[1] = np.zeros_like(t[1])
 
     def loss(x, y):
         return sum([jnp.where(k, v, 0).sum() for k, v in zip(kept, f(x, y))])
 
     found = gradix.grad(loss, (0, 1))(x, y)
-    total = sum([float((g * v).sum()) for g, v in zip(found, t)])
-    eps = 1e-5
+    terms = [(g * v)[v != 0] for g, v in zip(found, t)]
 
     def at(h):
-        return sum(
-            [
-                np.where(k, v, 0).sum()
-                for k, v in zip(kept, drawn.reference(x + np.float64(h) * t[0], y + np.float64(h) * t[1]))
-            ]
-        )
+        moved = [a + np.float64(h) * v for a, v in zip((x, y), t)]
+        return sum([np.where(k, v, 0).sum() for k, v in zip(kept, drawn.reference(*moved))])
 
-    return total, (at(eps) - at(-eps)) / (2 * eps), sum([float(np.abs(g * v).sum()) for g, v in zip(found, t)])
+    eps = 1e-5
+    size = sum([float(np.abs(v).sum()) for v in terms])
+    return sum([float(v.sum()) for v in terms]), (at(eps) - at(-eps)) / (2 * eps), size
 
 
 def check(drawn, seed):

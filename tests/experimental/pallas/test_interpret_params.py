@@ -209,3 +209,146 @@ def test_elements_out_of_bounds_that_a_mask_keeps_raise(wrap):
             mask[np.argwhere(~mask)[-1][0], np.argwhere(~mask)[-1][1]] = True
             with pytest.raises(IndexError, match=f"out-of-bounds.*of the kernel {kernel.__name__}"):
                 wrap(lambda x, at=at, mask=mask: call(at, x, mask))(X)
+
+
+# -- races -----------------------------------------------------------------------------------------
+
+RACES = pltpu.InterpretParams(detect_races=True)
+
+
+def raced(body):
+    """A kernel that copies X to scratch memory, as `body` says, and what it gives."""
+    return pl.pallas_call(
+        body, S.like(X), scratch_shapes=[pltpu.VMEM(X.shape, X.dtype), pltpu.SemaphoreType.DMA((2,))], interpret=RACES
+    )(X)
+
+
+def test_what_a_copy_writes_is_not_touched_before_it_is_waited_for():
+    def attempt(touch, waits=False):
+        def body(x, o, room, sems):
+            copy = pltpu.make_async_copy(x.at[pl.ds(0, 8)], room.at[pl.ds(4, 8)], sems.at[0])
+            copy.start()
+            if waits:
+                copy.wait()
+            o[...] = x[...]  # the source may be read
+            touch(x, o, room, sems)
+            if not waits:
+                copy.wait()
+
+        raced(body)
+
+    def in_a_loop(x, o, room, sems):
+        lax.fori_loop(0, 3, lambda i, _: room.__setitem__(..., x[...]), None)
+
+    def within_a_condition(x, o, room, sems):
+        pl.when(x[0] < 5)(lambda: x.__setitem__(7, 1.0))
+
+    races = {
+        r"the kernel reads .*float32\[16\].* while the copy started at .*test_interpret_params.py:\d+.* writes": [
+            lambda x, o, room, sems: room[...],
+            lambda x, o, room, sems: room[4],
+            lambda x, o, room, sems: room.at[2:6][...],
+            lambda x, o, room, sems: pl.load(room, (pl.ds(11, 2),)),
+            lambda x, o, room, sems: room.reshape(4, 4)[...],
+            lambda x, o, room, sems: pltpu.emit_pipeline(
+                copy, grid=4, in_specs=[pl.BlockSpec((4,), lambda i: i)], out_specs=[pl.BlockSpec((4,), lambda i: i)]
+            )(room, o),
+        ],
+        "the kernel writes .* writes the same": [
+            lambda x, o, room, sems: room.__setitem__(slice(3, 5), 0),
+            lambda x, o, room, sems: pl.atomic_add(room, 4, 1.0),
+            in_a_loop,
+        ],
+        "the kernel writes .* reads the same": [lambda x, o, room, sems: x.__setitem__(0, 1.0), within_a_condition],
+        "a copy writes .* writes the same": [lambda x, o, room, sems: pltpu.sync_copy(o, room)],
+        "a copy reads .* writes the same": [lambda x, o, room, sems: pltpu.async_copy(room, o, sems.at[1])],
+    }
+    for text, touches in races.items():
+        for touch in touches:
+            with pytest.raises(ValueError, match="race: " + text):
+                attempt(touch)
+            attempt(touch, waits=True)
+    apart = [
+        lambda x, o, room, sems: room[0:4],
+        lambda x, o, room, sems: room.__setitem__(12, 0),
+        lambda x, o, room, sems: x.__setitem__(slice(8, None), 1.0),
+        lambda x, o, room, sems: room[x[0].astype(jnp.int32)],  # not shown to be one of them
+        lambda x, o, room, sems: room.reshape(4, 4)[0],
+        lambda x, o, room, sems: pl.load(room, (pl.ds(0, 8),), mask=jnp.arange(8) < 4),
+        lambda x, o, room, sems: pltpu.async_copy(x.at[pl.ds(0, 4)], room.at[pl.ds(0, 4)], sems.at[1]).wait(),
+    ]
+    for touch in apart:
+        attempt(touch)
+
+
+def test_waits_for_the_same_semaphore_end_a_race_in_loops_branches_and_functions():
+    def buffers(x, o, room, sems):
+        def copied(i, slot):
+            return pltpu.make_async_copy(x.at[pl.ds(i * 4, 4)], room.at[pl.ds(slot * 4, 4)], sems.at[slot])
+
+        copied(0, 0).start()
+
+        def turn(i, _):
+            slot = i % 2
+            pl.when(i < 3)(lambda: copied(i + 1, 1 - slot).start())
+            copied(i, slot).wait()
+            o[pl.ds(i * 4, 4)] = room[pl.ds(slot * 4, 4)]
+
+        lax.fori_loop(0, 4, turn, None)
+
+    np.testing.assert_array_equal(raced(buffers), X)
+
+    def too_early(x, o, room, sems):
+        def turn(i, _):
+            part = pl.ds(i * 4, 4)
+            copy = pltpu.async_copy(x.at[part], room.at[part], sems.at[0])
+            o[part] = room[part]
+            copy.wait()
+
+        lax.fori_loop(0, 4, turn, None)
+
+    with pytest.raises(ValueError, match="race: the kernel reads"):
+        raced(too_early)
+
+    def elsewhere(x, o, room, sems):
+        pltpu.async_copy(x, room, sems.at[1])
+
+        @gradix.jit
+        def wait(sems):
+            pltpu.make_async_copy(x, room, sems.at[1]).wait()
+
+        wait(sems)
+        o[...] = room[...]
+
+    np.testing.assert_array_equal(raced(elsewhere), X)
+
+    def other(x, o, room, sems):
+        pltpu.async_copy(x, room, sems.at[1])
+        pltpu.make_async_copy(x, room, sems.at[0]).wait()
+        o[...] = room[...]
+
+    with pytest.raises(ValueError, match="race: the kernel reads"):
+        raced(other)
+    pl.pallas_call(other, S.like(X), scratch_shapes=[pltpu.VMEM(X.shape, X.dtype), pltpu.SemaphoreType.DMA((2,))])(X)
+
+
+def test_programs_of_a_parallel_axis_write_blocks_of_their_own():
+    def call(semantics, params=RACES):
+        def add(x, o):
+            o[...] = x[...]
+
+        return pl.pallas_call(
+            add,
+            S((8,), X.dtype),
+            grid=(2, 2),
+            in_specs=[pl.BlockSpec((4,), lambda i, j: 2 * i + j)],
+            out_specs=pl.BlockSpec((4,), lambda i, j: i),
+            compiler_params=pltpu.CompilerParams(dimension_semantics=semantics),
+            interpret=params,
+        )(X)
+
+    np.testing.assert_array_equal(call(("parallel", "arbitrary")), [*X[4:8], *X[12:]])
+    for semantics in (("parallel", "parallel"), ("arbitrary", pltpu.PARALLEL)):
+        with pytest.raises(ValueError, match=r"race: programs \(0, 0\) and \(0, 1\) write block \(0,\) of outputs"):
+            call(semantics)
+        call(semantics, CHECKED)
