@@ -2,8 +2,8 @@
 
 What a test mixes itself is what the options are there to forbid. Where they raise, the call that the test made is
 looked at: if its arguments have several ranks, or dtypes without a common one, the test is skipped, else it fails,
-since then it is the library that mixed them. Tests that state what promotion gives are marked `promotes`, and run
-without the options.
+since then it is the library that mixed them. Tests that state what promotion gives, or which frames an error shows, are
+marked `promotes`, and run without the options.
 """
 
 import inspect
@@ -38,8 +38,11 @@ def _promotion_of_its_facts(request):
     if request.node.get_closest_marker("promotes") is None:
         yield
         return
+    config.update("jax_traceback_filtering", "auto")
     with gradix.numpy_rank_promotion("allow"), gradix.numpy_dtype_promotion("standard"):
         yield
+    for name, value in FRAMES.items():
+        config.update(name, value)
 
 
 def is_of_the_options(error: BaseException) -> bool:

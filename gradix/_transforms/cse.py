@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from gradix._base.recursion_room import with_room
 from gradix._core.array import ArrayImpl
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._core.keys import exact_items
 from gradix._transforms.dce import dce_jaxpr
 
 
-def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+def cse_jaxpr(jaxpr: Jaxpr, same: Mapping[Var, Var] = MappingProxyType({})) -> Jaxpr:
     """The program with each equation that repeats an earlier one replaced by its results.
 
     Equations with effects, random state or unhashable parameters are kept as they are.
+
+    Args:
+        jaxpr: a program.
+        same: inputs, and for each another one that has its value.
     """
-    replaced: dict = {}
+    replaced: dict = dict(same)
     # the first equation of each primitive and operands, and all with equal ones by parameters too
     seen: dict = {}
     exactly: dict = {}
@@ -64,11 +71,16 @@ def _literal(v: Literal):
     return v.aval, val.host.tobytes() if isinstance(val, ArrayImpl) else repr(val)
 
 
-def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without dead code and common subexpressions, with all its inputs."""
-    return with_room(_simplified, closed)
+def simplify(closed: ClosedJaxpr, same: Mapping[Var, Var] = MappingProxyType({})) -> ClosedJaxpr:
+    """The program without dead code and common subexpressions, with all its inputs.
+
+    Args:
+        closed: a program.
+        same: inputs, and for each another one that has its value.
+    """
+    return with_room(_simplified, closed, same)
 
 
-def _simplified(closed: ClosedJaxpr) -> ClosedJaxpr:
+def _simplified(closed: ClosedJaxpr, same) -> ClosedJaxpr:
     pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
-    return ClosedJaxpr(cse_jaxpr(pruned), closed.consts)
+    return ClosedJaxpr(cse_jaxpr(pruned, same), closed.consts)

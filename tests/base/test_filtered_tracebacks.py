@@ -233,6 +233,7 @@ def test_exceptions_that_take_no_attributes(kind, mode):
         )
 
 
+@pytest.mark.promotes
 def test_an_exception_raised_again_has_one_note_and_one_traceback():
     error = Mine("again")
 
@@ -307,6 +308,7 @@ def shell(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: Shell))
 
 
+@pytest.mark.promotes
 def test_in_ipython_no_frame_of_ours_is_left(shell):
     """IPython shows the last frame of a traceback even where it is hidden."""
     e = raised(lambda: gradix.jit(lambda x: x.nothing)(1.0))

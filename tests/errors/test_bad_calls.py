@@ -28,6 +28,7 @@ def error_types(ns, names):
 
 
 @pytest.mark.x32
+@pytest.mark.promotes
 @pytest.mark.parametrize("bad", CALLS, ids=lambda bad: bad.id)
 def test_bad_call(ns, bad):
     names = scope(ns)

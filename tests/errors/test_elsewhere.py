@@ -91,6 +91,7 @@ def taken(x):
     return (x * 2).item()
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize(
     ("function", "words"),
     [

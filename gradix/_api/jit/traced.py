@@ -265,8 +265,13 @@ class Traced:
     # -- the program -------------------------------------------------------------------------------
 
     def simplified(self) -> ClosedJaxpr:
-        """The program as it is compiled, for the same operands; captured numbers of places are written into it."""
-        return simplify(_with_written(self.jaxpr, self.consts) if self.consts else self.jaxpr)
+        """The program as it is compiled, for the same operands.
+
+        Captured numbers of places are written into it, and captured arrays of the same few numbers are read as one.
+        """
+        if not self.consts:
+            return simplify(self.jaxpr)
+        return simplify(_with_written(self.jaxpr, self.consts), _repeated(self.jaxpr.jaxpr.invars, self.consts))
 
     def compiled(self) -> Program:
         # the lock makes threads that call at the same time compile once
@@ -314,6 +319,21 @@ def _with_written(closed: ClosedJaxpr, values: Sequence) -> ClosedJaxpr:
     invars = [Var(v.aval) if i in written else v for i, v in enumerate(jaxpr.invars)]
     opened = jaxpr.replace(constvars=[*jaxpr.constvars, *written.values()], invars=invars)
     return ClosedJaxpr(opened, [*closed.consts, *[values[i] for i in written]])
+
+
+def _repeated(inputs: Sequence[Var], values: Sequence) -> dict[Var, Var]:
+    """The first operands that are small arrays of floats, and for each an earlier one that has the same bits.
+
+    A function that is called twice makes its arrays twice; as constants, its computations would be found to be equal.
+    """
+    first: dict = {}
+    same = {}
+    for v, c in zip(inputs, values):
+        if type(c) is ArrayImpl and c._host is not None and v.aval.dtype.kind == "f" and c._host.nbytes <= HOIST_BYTES:
+            found = first.setdefault((v.aval, c._host.tobytes()), v)
+            if found is not v:
+                same[v] = found
+    return same
 
 
 def _caller(run: Run, out_tree) -> Callable[[list], Any]:

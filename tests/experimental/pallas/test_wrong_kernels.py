@@ -17,6 +17,7 @@ def copy(x, o, *_):
     o[...] = x[...]
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize(
     "kind, words, kw",
     [
