@@ -13,7 +13,7 @@ from gradix._core.effects import NamedAxisEffect, no_effects
 
 _display = lazy_module("gradix._core.display")
 _counter = count()
-HOIST_BYTES = 64  # larger constants become arguments of compiled programs
+HOIST_BYTES = 1024  # larger constants become arguments of compiled programs
 
 
 class Var:

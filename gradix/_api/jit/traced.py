@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradix._api.jit import donation, tiers
+from gradix._api.jit import captured, donation, tiers
 from gradix._api.jit.stats import TraceLog
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._control.call import jit_p
-from gradix._core.array import ArrayImpl
-from gradix._core.jaxpr import HOIST_BYTES, ClosedJaxpr, DebugInfo, Var, axis_names
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, axis_names
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime import dispatch
 from gradix._runtime.program import Program, lower
@@ -89,6 +88,7 @@ class Traced:
             None for the value of a captured mutable array.
         donated_inputs: the numbers of the program's inputs that are donated.
         program: the program of the first device, if it is compiled.
+        written: the numbers of the constants that are written into programs, once that is decided.
         base: maps the operands, except the constants, to the results of the program.
         run: maps the leaves of the arguments to those of the function's results.
         call: maps the leaves of the arguments to the function's result.
@@ -108,6 +108,7 @@ class Traced:
         "placing",
         "is_quick",
         "program",
+        "written",
         "warm",
         "unplaced",
         "base",
@@ -145,6 +146,7 @@ class Traced:
         given = self.operands if refs is None else self.operands[: refs.count]
         self.donated_inputs = tuple([k + n for k, i in enumerate(given) if i in self.donated]) if self.donated else ()
         self.program: Program | None = None
+        self.written: frozenset[int] | None = None
         # the number of calls so far; frequent signatures get generated code
         self.warm = 0
         self.asked = _checks_asked()
@@ -265,13 +267,12 @@ class Traced:
     # -- the program -------------------------------------------------------------------------------
 
     def simplified(self) -> ClosedJaxpr:
-        """The program as it is compiled, for the same operands.
-
-        Captured numbers of places are written into it, and captured arrays of the same few numbers are read as one.
-        """
+        """The program as it is compiled, for the same operands; small captured arrays may be constants of it."""
         if not self.consts:
             return simplify(self.jaxpr)
-        return simplify(_with_written(self.jaxpr, self.consts), _repeated(self.jaxpr.jaxpr.invars, self.consts))
+        if self.written is None:
+            self.written = captured.written(self.jaxpr, self.consts)
+        return captured.with_constants(self.jaxpr, self.consts, self.written)
 
     def compiled(self) -> Program:
         # the lock makes threads that call at the same time compile once
@@ -300,40 +301,6 @@ class Traced:
         )
         self.owner.log.compiled(time.perf_counter() - start, program.is_loaded)
         return program
-
-
-def _with_written(closed: ClosedJaxpr, values: Sequence) -> ClosedJaxpr:
-    """The program with the small arrays of whole numbers or truth values among its first operands as constants.
-
-    They are mostly indices, of which XLA computes in advance what depends on them alone. Unsigned numbers are not, as
-    they may be random keys, and those of another seed take the same program.
-    """
-    jaxpr = closed.jaxpr
-    written = {
-        i: v
-        for i, (v, c) in enumerate(zip(jaxpr.invars, values))
-        if type(c) is ArrayImpl and c._host is not None and v.aval.dtype.kind in "bi" and c._host.nbytes <= HOIST_BYTES
-    }
-    if not written:
-        return closed
-    invars = [Var(v.aval) if i in written else v for i, v in enumerate(jaxpr.invars)]
-    opened = jaxpr.replace(constvars=[*jaxpr.constvars, *written.values()], invars=invars)
-    return ClosedJaxpr(opened, [*closed.consts, *[values[i] for i in written]])
-
-
-def _repeated(inputs: Sequence[Var], values: Sequence) -> dict[Var, Var]:
-    """The first operands that are small arrays of floats, and for each an earlier one that has the same bits.
-
-    A function that is called twice makes its arrays twice; as constants, its computations would be found to be equal.
-    """
-    first: dict = {}
-    same = {}
-    for v, c in zip(inputs, values):
-        if type(c) is ArrayImpl and c._host is not None and v.aval.dtype.kind == "f" and c._host.nbytes <= HOIST_BYTES:
-            found = first.setdefault((v.aval, c._host.tobytes()), v)
-            if found is not v:
-                same[v] = found
-    return same
 
 
 def _caller(run: Run, out_tree) -> Callable[[list], Any]:
