@@ -52,7 +52,7 @@ DECLARED = (
     "defines_size",
 )
 _PACKAGES = ("gradix._ops.", "gradix._control.")
-_ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
+_ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*)(?:: \w+)? = ", re.MULTILINE)
 _LEGEND = """x  has the rule              ·  has none: using it raises an error that says so
 0  its derivative is zero    run  evaluated through its inner program, or by a method of its own
 lower: direct is StableHLO, expand a composition of other primitives. linearize: jvp is derived from the jvp rule.

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradix._api.jit import captured, donation, tiers
+from gradix._api.jit import donation, tiers
 from gradix._api.jit.stats import TraceLog
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gradix._api.jit.with_refs import Refs
 
 _blame = lazy_module("gradix._api.blame")
+_captured = lazy_module("gradix._api.jit.captured")
 _checked = lazy_module("gradix._api.jit.checked")
 _keys = lazy_module("gradix._core.key_flow")
 _options = _config.state
@@ -271,8 +272,8 @@ class Traced:
         if not self.consts:
             return simplify(self.jaxpr)
         if self.written is None:
-            self.written = captured.written(self.jaxpr, self.consts)
-        return captured.with_constants(self.jaxpr, self.consts, self.written)
+            self.written = _captured.written(self.jaxpr, self.consts)
+        return _captured.with_constants(self.jaxpr, self.consts, self.written)
 
     def compiled(self) -> Program:
         # the lock makes threads that call at the same time compile once
