@@ -138,12 +138,13 @@ def test_equal_to_the_true_elements(name):
 
 
 # The vectors of equal values have no derivative; the transpose of a convolution has a kernel of such a size.
-SMOOTH = [
-    n
-    for n, f in FUNCTIONS.items()
-    if n not in ("vectors of values of zero", "convolved with itself")
-    and all(v.dtype == np.float32 for v in leaves(f(jnp.asarray(X[X > 0]))))
-]
+with gradix.numpy_rank_promotion("allow"), gradix.numpy_dtype_promotion("standard"):
+    SMOOTH = [
+        n
+        for n, f in FUNCTIONS.items()
+        if n not in ("vectors of values of zero", "convolved with itself")
+        and all(v.dtype == np.float32 for v in leaves(f(jnp.asarray(X[X > 0]))))
+    ]
 
 
 @pytest.mark.parametrize(

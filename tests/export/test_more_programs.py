@@ -92,6 +92,7 @@ PROGRAMS = (
 )
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize(("text", "shapes"), PROGRAMS)
 def test_one_export_serves_all_sizes(text, shapes):
     f = function_of(text, len(shapes))
