@@ -7,7 +7,8 @@ from tests.parity.differences import failure
 from tests.parity.namespace import target
 from tests.parity.record import load
 
-pytestmark = pytest.mark.x32
+# What was recorded is so without the options of `make strict`.
+pytestmark = [pytest.mark.x32, pytest.mark.promotes]
 
 REPLAYED = ("reductions", "sorting", "manipulation", "wide", "linalg")
 # Chains of transformations that take seconds to compile: of three chunks, two are for `make test-full`.

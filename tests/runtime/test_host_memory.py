@@ -27,7 +27,7 @@ def faults_per_step() -> float:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asked of the GNU C library alone")
 def test_results_of_a_step_lie_in_the_memory_of_an_earlier_one():
-    assert faults_per_step() < 300
+    assert faults_per_step() < 1600  # of 6400 pages
 
 
 def test_wrong_sizes():
