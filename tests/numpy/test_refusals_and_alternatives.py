@@ -247,8 +247,8 @@ def test_whether_lists_of_traced_numbers_are_complex():
 def test_the_only_window_over_a_scalar_holds_it():
     window = lambda x, f, start: gradix.lax.reduce_window(x, np.float32(start), f, (), (), "SAME")
     for f, start in ((gradix.lax.add, 0), (gradix.lax.max, -np.inf)):
-        assert gradix.jit(lambda x: window(x, f, start))(3.0) == 3.0
-        assert gradix.grad(lambda x: window(x, f, start))(3.0) == 1.0
+        assert gradix.jit(lambda x: window(x, f, start))(np.float32(3)) == 3.0
+        assert gradix.grad(lambda x: window(x, f, start))(np.float32(3)) == 1.0
 
 
 def test_donated_names_need_a_signature():
