@@ -15,7 +15,7 @@ from hashlib import blake2b
 import numpy as np
 
 from gradix._base.bounded import BoundedCache, on_clear
-from gradix._core.array import ArrayImpl
+from gradix._core.array import ArrayImpl, as_array
 from gradix._core.jaxpr import HOIST_BYTES, ClosedJaxpr, Jaxpr, Var
 from gradix._transforms.cse import simplify
 
@@ -24,8 +24,11 @@ _first_values: BoundedCache[int, bytes] = BoundedCache(4096)
 on_clear(_first_values.clear)
 
 
-def written(closed: ClosedJaxpr, values: Sequence) -> frozenset[int]:
-    """The numbers of those captured values, the first operands of a program, that become constants of it."""
+def written(closed: ClosedJaxpr, values: Sequence) -> dict[int, np.ndarray]:
+    """Those captured values, the first operands of a program, that become constants of it, by their numbers.
+
+    They are copies, as a captured array may be donated before the program is written once more.
+    """
     small = {
         i: c._host
         for i, c in enumerate(values)
@@ -37,8 +40,8 @@ def written(closed: ClosedJaxpr, values: Sequence) -> frozenset[int]:
         digest = blake2b(b"|".join([small[i].tobytes() for i in floats]), digest_size=16).digest()
         kind = _kind(closed.jaxpr)
         if (_first_values.get(kind) or _first_values.keep(kind, digest)) == digest:
-            return frozenset([*places, *floats])
-    return frozenset(places)
+            return {i: small[i].copy() for i in (*places, *floats)}
+    return {i: small[i].copy() for i in places}
 
 
 def _has_negative_zeros(a: np.ndarray) -> bool:
@@ -52,14 +55,14 @@ def _kind(jaxpr: Jaxpr) -> int:
     return hash((tuple([v.aval for v in jaxpr.invars]), tuple([e.primitive for e in jaxpr.eqns])))
 
 
-def with_constants(closed: ClosedJaxpr, values: Sequence, written: frozenset[int]) -> ClosedJaxpr:
+def with_constants(closed: ClosedJaxpr, written: dict[int, np.ndarray]) -> ClosedJaxpr:
     """The simplified program, of the same operands, with these captured values as constants; equal ones are one."""
     if not written:
         return simplify(closed)
     jaxpr, first, same = closed.jaxpr, {}, {}
-    for i in sorted(written):
+    for i, value in sorted(written.items()):
         v = jaxpr.invars[i]
-        found = first.setdefault((v.aval, values[i]._host.tobytes()), (v, values[i]))[0]
+        found = first.setdefault((v.aval, value.tobytes()), (v, as_array(value)))[0]
         if found is not v:
             same[v] = found
     invars = [Var(v.aval) if i in written else v for i, v in enumerate(jaxpr.invars)]

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gradix._api.jit import donation, tiers
 from gradix._api.jit.stats import TraceLog
 from gradix._base import config as _config
@@ -89,7 +91,7 @@ class Traced:
             None for the value of a captured mutable array.
         donated_inputs: the numbers of the program's inputs that are donated.
         program: the program of the first device, if it is compiled.
-        written: the numbers of the constants that are written into programs, once that is decided.
+        written: the constants that are written into programs, by their numbers, once that is decided.
         base: maps the operands, except the constants, to the results of the program.
         run: maps the leaves of the arguments to those of the function's results.
         call: maps the leaves of the arguments to the function's result.
@@ -147,7 +149,7 @@ class Traced:
         given = self.operands if refs is None else self.operands[: refs.count]
         self.donated_inputs = tuple([k + n for k, i in enumerate(given) if i in self.donated]) if self.donated else ()
         self.program: Program | None = None
-        self.written: frozenset[int] | None = None
+        self.written: dict[int, np.ndarray] | None = None
         # the number of calls so far; frequent signatures get generated code
         self.warm = 0
         self.asked = _checks_asked()
@@ -273,7 +275,7 @@ class Traced:
             return simplify(self.jaxpr)
         if self.written is None:
             self.written = _captured.written(self.jaxpr, self.consts)
-        return _captured.with_constants(self.jaxpr, self.consts, self.written)
+        return _captured.with_constants(self.jaxpr, self.written)
 
     def compiled(self) -> Program:
         # the lock makes threads that call at the same time compile once

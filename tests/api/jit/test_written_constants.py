@@ -100,6 +100,19 @@ def test_functions_made_anew_around_other_floats_share_one_compilation(whole):
     assert len(set(made)) == 2 and made[0] == made[3] and made[1] == made[2] == made[4] == made[5]
 
 
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_constants_outlive_a_donation_of_what_was_captured(dtype):
+    captured = jnp.array([1, 2, 3], dtype)
+    f = gradix.jit(lambda x: x * captured)
+    x, expected = np.ones(3, dtype), np.array([1, 2, 3], dtype)
+    np.testing.assert_array_equal(f(x), expected)
+    text = f.lower(x).as_text()
+    gradix.jit(lambda y: y + 1, donate_argnums=0)(captured)
+    assert captured.is_deleted()
+    np.testing.assert_array_equal(f(x), expected)
+    assert f.lower(x).as_text() == text
+
+
 def test_a_trace_keeps_its_constants_when_others_come():
     x = jnp.arange(3.0)
     functions = [gradix.jit(lambda x, k=k: x * np.float32([k])) for k in (1, 2)]
