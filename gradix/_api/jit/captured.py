@@ -15,7 +15,7 @@ from hashlib import blake2b
 import numpy as np
 
 from gradix._base.bounded import BoundedCache, on_clear
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import ArrayImpl, wrap_host
 from gradix._core.jaxpr import HOIST_BYTES, ClosedJaxpr, Jaxpr, Var
 from gradix._transforms.cse import simplify
 
@@ -34,8 +34,10 @@ def written(closed: ClosedJaxpr, values: Sequence) -> dict[int, np.ndarray]:
         for i, c in enumerate(values)
         if type(c) is ArrayImpl and c._host is not None and c._host.nbytes <= HOIST_BYTES
     }
-    places = [i for i, a in small.items() if a.dtype.kind in "bi"]
-    floats = [i for i, a in small.items() if a.dtype.kind in "fc" and not _has_negative_zeros(a)]
+    # of the arrays' own types, as a random key may be kept as a complex number
+    kinds = {i: values[i].dtype.kind for i in small}
+    places = [i for i in small if kinds[i] in "bi"]
+    floats = [i for i, a in small.items() if kinds[i] in "fc" and not _has_negative_zeros(a)]
     if floats:
         digest = blake2b(b"|".join([small[i].tobytes() for i in floats]), digest_size=16).digest()
         kind = _kind(closed.jaxpr)
@@ -62,7 +64,7 @@ def with_constants(closed: ClosedJaxpr, written: dict[int, np.ndarray]) -> Close
     jaxpr, first, same = closed.jaxpr, {}, {}
     for i, value in sorted(written.items()):
         v = jaxpr.invars[i]
-        found = first.setdefault((v.aval, value.tobytes()), (v, as_array(value)))[0]
+        found = first.setdefault((v.aval, value.tobytes()), (v, wrap_host(value)))[0]
         if found is not v:
             same[v] = found
     invars = [Var(v.aval) if i in written else v for i, v in enumerate(jaxpr.invars)]

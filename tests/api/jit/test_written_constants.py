@@ -130,3 +130,32 @@ def test_small_arrays_of_devices_mutable_arrays_and_keys_are_arguments():
     ref[...] = jnp.float32([2, 4])
     np.testing.assert_allclose(f(x) - before, x * [1, 2], rtol=1e-5)
     assert "threefry" in f.lower(x).as_text() and _arguments(f, x) == 3
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_captured_keys_stay_arguments_and_draw_the_same(impl, shape):
+    key = gradix.random.key(42, impl=impl)
+    keys = gradix.random.split(key, shape) if shape else key
+    draw = gradix.vmap(lambda k: gradix.random.uniform(k, (2,))) if shape else lambda k: gradix.random.uniform(k, (2,))
+    f = gradix.jit(lambda x: draw(keys) + x)
+    np.testing.assert_array_equal(f(0.0), draw(keys))
+    np.testing.assert_array_equal(gradix.jit(lambda: draw(keys))(), draw(keys))
+    assert len(f.trace(0.0).jaxpr.consts) == 1
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "complex64", "bool"])
+def test_writing_captured_arrays_is_no_transfer(dtype):
+    captured, x = jnp.array([1, 0, 3], dtype), jnp.arange(3.0)
+    with gradix.transfer_guard("disallow"):
+        found = gradix.jit(lambda v: v + captured)(x)
+    np.testing.assert_array_equal(found, np.arange(3.0) + np.array([1, 0, 3], dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "complex128"])
+def test_wide_captured_arrays_keep_their_width(dtype):
+    with gradix.enable_x64(True):
+        captured, x = jnp.array([1, 2**40 + 1, 3], dtype), jnp.zeros(3, dtype)
+        f = gradix.jit(lambda v: v + captured)
+        traced = f.trace(x)
+    np.testing.assert_array_equal(traced.lower().compile()(x), captured)
