@@ -9,10 +9,36 @@ from gradix._core.dimensions.expression import larger
 from gradix._ops.windows.lowering import emit_windows
 
 _INT = np.dtype("int32")
+_FEW = 256  # elements of which each may look at all others, in no time
 
 
 def emit_window(em, x, axis: int, reverse: bool, combine, identity):
-    """A reduction over the window of all elements up to each place, which XLA makes a tree of."""
+    """A reduction over the window of all elements up to each place, which XLA makes a tree of.
+
+    XLA makes none of an axis that it divides over devices. There each device gets a block of the axis, reduces
+    that, and combines it with what the blocks before amount to.
+    """
+    n = x.aval.shape[axis]
+    if not em.is_divided or type(n) is not int or n <= _FEW:
+        return _window(em, x, axis, reverse, combine, identity)
+    aval, ndim = x.aval, x.aval.ndim
+    count = len(em.meshes.devices)
+    size = -(-n // count)
+    whole = [count * size if i == axis else m for i, m in enumerate(aval.shape)]
+    x = em.pad_to(x, whole, identity)
+    blocks = em.reshape(x, (*whole[:axis], count, size, *whole[axis + 1 :]))
+    inside = _window(em, blocks, axis + 1, reverse, combine, identity)
+    place = 0 if reverse else size - 1
+    ends = [(place, place + 1) if i == axis + 1 else (0, m) for i, m in enumerate(blocks.aval.shape)]
+    totals = _moved(em, em.slice(inside, *zip(*ends)), axis, 1, reverse, identity)
+    totals = em.gathered(_window(em, totals, axis, reverse, combine, identity), (axis,))
+    before = em.broadcast_in_dim(totals, inside.aval, range(ndim + 1))
+    pair = (inside, before) if reverse else (before, inside)
+    found = em.op(combine, inside.aval, *pair) if isinstance(combine, str) else combine(em, *pair)
+    return em.head(em.reshape(found, whole), aval.shape)
+
+
+def _window(em, x, axis: int, reverse: bool, combine, identity):
     aval = x.aval
     n, ndim = larger(aval.shape[axis], 1), aval.ndim
     if not aval.size:
