@@ -70,6 +70,27 @@ added = np.sin(grid).ravel()
 added[:3] = added[:3] * 0.5 + added[0]
 
 
+def replaced_in_a_sum(x, write):
+    """A block of a sum of reshaped arrays: XLA reshapes the sum."""
+    e = x.reshape(6) + jnp.sin(x).reshape(6) * 2
+    return write(e, 2 * e[:3] + e[2])
+
+
+sums = grid.ravel() + np.sin(grid).ravel() * 2
+sums[2:5] = 2 * sums[:3] + sums[2]
+
+
+def replaced_turned(x):
+    """A row of a transposed array, of what is the first row before."""
+    turned = jnp.cos(x).reshape(3, 2).T
+    f = turned.reshape(6)
+    return lax.dynamic_update_slice(turned.T.reshape(2, 3), (f[:3] * 0.5 + f[1]).reshape(1, 3), (1, 0))
+
+
+cosines = np.cos(grid)
+cosines[1] = cosines.reshape(3, 2).T.ravel()[:3] * 0.5 + cosines.reshape(3, 2).T.ravel()[1]
+
+
 # Per rewrite: what is computed, of what, and what it is.
 DEFECTS = {
     "extrema_keep_nan": [(lambda x: x.max(), ramp(5000, 1), NAN), (lambda x: x.min(), ramp(5000, 4999), NAN)],
@@ -81,9 +102,14 @@ DEFECTS = {
         (lambda x: lax.reduce(x, np.float32(-INF), lambda a, b: lax.max(a, b) * 1, (0,)), ramp(5000, 7), NAN)
     ],
     "blocks_replaced_apart": [
-        (lambda x: replaced(jnp.sin(x), lambda c, new: lax.dynamic_update_slice(c, new, (0,))), grid, added)
+        (lambda x: replaced(jnp.sin(x), lambda c, new: lax.dynamic_update_slice(c, new, (0,))), grid, added),
+        (lambda x: replaced_in_a_sum(x, lambda c, new: lax.dynamic_update_slice(c, new, (2,))), grid, sums),
+        (replaced_turned, grid[None], cosines),
     ],
-    "scattered_blocks_apart": [(lambda x: replaced(jnp.sin(x), lambda c, new: c.at[:3].set(new)), grid, added)],
+    "scattered_blocks_apart": [
+        (lambda x: replaced(jnp.sin(x), lambda c, new: c.at[:3].set(new)), grid, added),
+        (lambda x: replaced_in_a_sum(x, lambda c, new: c.at[2:5].set(new)), grid, sums),
+    ],
     "signs_on_branch_cuts": [
         (getattr(jnp, name), branches(), getattr(np, name)(branches()))
         for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")

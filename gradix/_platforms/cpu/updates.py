@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from gradix._core.jaxpr import Literal, jaxprs_in_params
+from gradix._ops.families import Elementwise
 from gradix._ops.indexing.dynamic_slicing import dynamic_update_slice_p
 from gradix._ops.indexing.scatter import (
     scatter_add_p,
@@ -18,8 +19,17 @@ from gradix._ops.indexing.scatter import (
 from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
-_SAME_MEMORY = {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "copy", "copy_p", "optimization_barrier"}
-_FAR = 2000  # a block of which more is to be followed is taken to be computed from the array
+_SAME_MEMORY = {
+    "reshape",
+    "transpose",
+    "squeeze",
+    "expand_dims",
+    "broadcast_in_dim",
+    "copy",
+    "copy_p",
+    "optimization_barrier",
+}
+_FAR = 2000  # where there is more to follow, the worst is assumed
 _SCATTERS = (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p)
 
 
@@ -43,13 +53,11 @@ def _in_other_shapes(site) -> tuple[set | None, Any]:
         these variables, and the type of the array if inputs of its program may be the same array.
     """
     users, (v, *_), out = site.users, site.eqn.invars, site.eqn.outvars[0]
-    size, first, is_inner = site.values[0].aval.size, v, users.is_inner
+    size, is_inner = site.values[0].aval.size, users.is_inner
+    if not _moves(users, size, v, out):
+        return None, None
     while (maker := users.maker(v)) is not None and _is_same_memory(maker, size):
         v = maker.invars[0]
-    has_others = v is not first or any(_is_same_memory(e, size) or _has_program(e) for e in users.of(out).values())
-    is_unknown = is_inner if maker is None else _has_program(maker)
-    if not (has_others or is_unknown or (is_inner and users.is_result(out))):
-        return None, None
     known, new = {v}, [v]
     while new:
         for e in users.of(new.pop()).values():
@@ -57,6 +65,33 @@ def _in_other_shapes(site) -> tuple[set | None, Any]:
                 known.add(e.outvars[0])
                 new.append(e.outvars[0])
     return known, v.aval if maker is None and is_inner else None
+
+
+def _moves(users, size, v, out) -> bool:
+    """Whether XLA may move a reshape to an array of this size, or a program inside that may have one.
+
+    It moves them through elementwise operations: down from what `v` is computed from, up from what `out` is used for.
+    """
+
+    def makers(v):
+        maker = users.maker(v)
+        return (maker is None and users.is_inner), () if maker is None else (maker,)
+
+    def readers(v):
+        return (users.is_inner and users.is_result(v)), users.of(v).values()
+
+    for start, found, following in ((v, makers, "invars"), (out, readers, "outvars")):
+        stack, met = [start], set()
+        while stack:
+            v = stack.pop()
+            if type(v) is Literal or v in met or v.aval.size != size:
+                continue
+            met.add(v)
+            is_open, equations = found(v)
+            if is_open or len(met) > _FAR or any(_is_same_memory(e, size) or _has_program(e) for e in equations):
+                return True
+            stack += [w for e in equations if isinstance(e.primitive, Elementwise) for w in getattr(e, following)]
+    return False
 
 
 def _is_same_memory(eqn, size) -> bool:
