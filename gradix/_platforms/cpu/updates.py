@@ -134,7 +134,7 @@ def _is_computed_from(users, operands, known: set, like) -> bool:
 
 def _is_one_block(site) -> bool:
     """Whether a scatter is to one place, of which XLA makes a block that is replaced."""
-    return math.prod(site.values[1].aval.shape[:-1]) == 1 and _reads_what_it_replaces(site)
+    return math.prod(site.values[1].aval.shape[:-1]) == 1
 
 
 def _by_itself(em, site, *values):
@@ -142,12 +142,21 @@ def _by_itself(em, site, *values):
     return apart(em, "replaced_block", site.out, lambda *values: site.plain(em, *values), *values)
 
 
+def _scattered_by_itself(em, site, *values):
+    """Replace the block apart where needed, and in each divided program.
+
+    There a device that does not have the place writes what it has. If the array has just been divided otherwise,
+    XLA joins the two readings of it, and takes an element of another device.
+    """
+    return _by_itself(em, site, *values) if em.is_divided or _reads_what_it_replaces(site) else NotImplemented
+
+
 REWRITES = tuple(
     [
-        Rewrite(name, primitives, _by_itself, applies, CORRECTNESS, ("0.10.2", "0.12.0"), alone=True)
-        for name, primitives, applies in (
-            ("blocks_replaced_apart", (dynamic_update_slice_p,), _reads_what_it_replaces),
-            ("scattered_blocks_apart", _SCATTERS, _is_one_block),
+        Rewrite(name, primitives, emit, applies, CORRECTNESS, ("0.10.2", "0.12.0"))
+        for name, primitives, emit, applies in (
+            ("blocks_replaced_apart", (dynamic_update_slice_p,), _by_itself, _reads_what_it_replaces),
+            ("scattered_blocks_apart", _SCATTERS, _scattered_by_itself, _is_one_block),
         )
     ]
 )
