@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradix._control.custom_jvp import axis_of
 from gradix._core.divisions import entries
 from gradix._core.jaxpr import axis_names
-from gradix._core.primitive import Primitive
+from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, instantiate, to_axis
 from gradix._transforms.batch import batch_jaxpr
@@ -22,6 +22,7 @@ class LinearSolve(Primitive):
     arithmetic.
     """
 
+    mesh = MeshTraits(linear="last")
     costly = True
     multiple_results = True
     named = True

@@ -23,7 +23,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import physical_dtype
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, axis_names
 from gradix._core.primitive import Linear, MeshTraits, Primitive
-from gradix._core.trace import bind, divided_like
+from gradix._core.trace import bind, cotangent_like
 from gradix._ops.basis import instantiate, move_axis, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import batch_jaxpr
 from gradix._transforms.dce import dce_closed
@@ -158,11 +158,11 @@ class Scan(Primitive):
         c, _, x = split(args, nc, nk)
         in_avals = jaxpr.in_avals
         acc = [
-            divided_like(zeros(tangent_aval(a)), a)
+            cotangent_like(zeros(tangent_aval(a)), a)
             for a, is_lin, alive in zip(in_avals, linear[:nc], live[:nc])
             if is_lin and alive
         ]
-        start = [divided_like(instantiate(ct, a), a) for ct, a, is_lin in zip(cts, in_avals[nc:], lin_k) if is_lin]
+        start = [cotangent_like(instantiate(ct, a), a) for ct, a, is_lin in zip(cts, in_avals[nc:], lin_k) if is_lin]
         res_c = [a for a in c if type(a) is not Linear]
         res_x = [a for a in x if type(a) is not Linear]
         outs = bind(

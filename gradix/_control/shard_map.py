@@ -8,8 +8,7 @@ import numpy as np
 
 from gradix._base import config as _config
 from gradix._control.inner_programs import dependent
-from gradix._control.summands import marks_of_results
-from gradix._core.aval import Reduced, located, make_aval, reduced_axes, seen
+from gradix._core.aval import Reduced, Unreduced, located, make_aval, reduced_axes, seen, unreduced_axes
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries, explicit_part, names_in, tracked_axes
 from gradix._core.effects import MeshEffect, NamedAxisEffect
@@ -21,7 +20,7 @@ from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import div
 from gradix._ops.basis import broadcast_in_dim
-from gradix._ops.collectives import psum_p, settle, vary
+from gradix._ops.collectives import psum_p, settle, size_of, vary
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
 from gradix._transforms.batch import AxisData, batch_jaxpr
@@ -88,10 +87,10 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
 
 
 def varying_of(spec, mesh: BaseMesh) -> frozenset:
-    """Over which axes of a mesh parts of arrays with this spec vary; marked if they are reduced."""
-    named = frozenset([a for p in spec for a in axes_of(p)])
-    reduced = tracked_axes(mesh, spec.reduced)
-    return tracked_axes(mesh, named | spec.unreduced).union(map(Reduced, reduced))
+    """Over which axes of a mesh parts of arrays with this spec vary; marked if they are unreduced or reduced."""
+    unreduced, reduced = tracked_axes(mesh, spec.unreduced), tracked_axes(mesh, spec.reduced)
+    varying = tracked_axes(mesh, [a for p in spec for a in axes_of(p)])
+    return varying.union(map(Unreduced, unreduced), map(Reduced, reduced))
 
 
 def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
@@ -107,7 +106,7 @@ def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
     whole = explicit_part(NamedSharding(known, whole_spec), aval.ndim)
     return located(
         make_aval(tuple(shape), aval.dtype, aval.weak_type),
-        vma=aval.vma.difference(axes, map(Reduced, axes)),
+        vma=aval.vma.difference(axes, map(Unreduced, axes), map(Reduced, axes)),
         division=whole,
     )
 
@@ -122,6 +121,14 @@ def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
     """The manual axes that a spec does not name: the value is not divided over these."""
     used = {a for p in spec for a in axes_of(p)} | spec.unreduced | spec.reduced
     return tuple([a for a in mesh.axis_names if a in axes and a not in used])
+
+
+def _summed(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
+    """The axes over which cotangents of an argument of an unchecked program are summed, or averaged.
+
+    The average over unreduced axes is the cotangent of a sum of which every device has an equal share.
+    """
+    return (*_unmapped(spec, mesh, axes), *[Unreduced(a) for a in mesh.axis_names if a in spec.unreduced])
 
 
 def has_inner_programs(closed: ClosedJaxpr) -> bool:
@@ -256,8 +263,6 @@ class ShardMap(Primitive):
         nonzero = tuple([c is not None for c in cts])
         mesh, axes, checked = params["mesh"], params["manual_axes"], params["check_vma"]
         ct_specs = [s for s, nz in zip(out_specs, nonzero) if nz]
-        if any(s.unreduced for s, is_lin in zip(in_specs, linear) if is_lin):
-            _check_summands(jaxpr, linear, in_specs, out_specs, checked)
         x_specs = [s for s, is_lin in zip(in_specs, linear) if is_lin]
         given = [c for c in cts if c is not None]
         # each device adds its cotangent of a result that is equal on all, so this divides it
@@ -270,7 +275,7 @@ class ShardMap(Primitive):
             back, live = transpose_jaxpr(jaxpr, linear, nonzero)
             back = _fitted(
                 back,
-                [() if checked else _unmapped(s, mesh, axes) for s in x_specs],
+                [() if checked else _summed(s, mesh, axes) for s in x_specs],
                 [varying_of(s.to_ct_spec(), mesh) if checked else frozenset() for s in x_specs],
             )
         known = [(a, s) for a, s, is_lin in zip(args, in_specs, linear) if not is_lin]
@@ -394,18 +399,6 @@ class ShardMap(Primitive):
         }
 
 
-def _check_summands(jaxpr: ClosedJaxpr, linear: tuple, in_specs, out_specs, checked: bool) -> None:
-    """Raise where the cotangents of unreduced arguments would differ from device to device."""
-    marks = [s.unreduced if is_lin else frozenset() for s, is_lin in zip(in_specs, linear)]
-    after = marks_of_results(jaxpr, marks, checked)
-    if after is None or not all(m <= s.unreduced for m, s in zip(after, out_specs)):
-        raise NotImplementedError(
-            "shard_map has no derivative by an argument whose in_specs are unreduced if the function "
-            f"does more than add such arguments: in_specs {in_specs}, out_specs {out_specs}. "
-            "Sum it first, inside with lax.psum or outside with gradix.sharding.reshard."
-        )
-
-
 def _quoted(name) -> str:
     return '"' + str(name) + '"'
 
@@ -419,7 +412,7 @@ def _with_entry(spec, axis: int, entry) -> PartitionSpec:
 def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> PartitionSpec:
     """The spec of a residual: its parts are stacked over all mesh axes over which it varies."""
     varying = tuple([a for a in mesh.axis_names if (a in aval.vma if check_vma else True) and a in axes])
-    return P(varying) if varying else P()
+    return P(*([varying] if varying else []), unreduced=unreduced_axes(aval.vma) & axes)
 
 
 def with_kept_parts(closed: ClosedJaxpr, n: int, params: dict) -> tuple[ClosedJaxpr, list]:
@@ -471,19 +464,23 @@ def _marks(aval) -> frozenset:
 
 
 def _fitted(closed: ClosedJaxpr, sums: list, varying: list) -> ClosedJaxpr:
-    """The program with each result summed over the axes `sums`, or made to vary over `varying`."""
+    """The program with each result summed over the axes `sums`, or made to vary over `varying`.
+
+    Over axes that are marked as unreduced, the average is taken.
+    """
     if not any(sums) and all(v <= a.vma for v, a in zip(varying, closed.out_avals)):
         return closed
 
+    def added(o, axes):
+        averaged = unreduced_axes(frozenset(axes))
+        names = (*[a for a in axes if type(a) is not Unreduced], *[a.axis for a in axes if type(a) is Unreduced])
+        total = bind(psum_p, (o,), {"axes": names, "axis_index_groups": None})
+        return div(total, scalar_like(total, size_of(tuple(averaged)))) if averaged else total
+
     def fitted(*args):
-        outs = eval_closed(closed, *args)
         return [
-            vary(o, v - o.aval.vma)
-            if v - o.aval.vma
-            else bind(psum_p, (o,), {"axes": s, "axis_index_groups": None})
-            if s
-            else o
-            for o, s, v in zip(outs, sums, varying)
+            vary(o, v - o.aval.vma) if v - o.aval.vma else added(o, s) if s else o
+            for o, s, v in zip(eval_closed(closed, *args), sums, varying)
         ]
 
     return _memo(closed, ("fitted", tuple(sums), tuple(varying)), fitted, closed.in_avals)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from gradix._control.inner_programs import carried, split
 from gradix._control.while_reverse import SAVED, Turns, returning, saved_avals, saving
 from gradix._core.array import scalar_array
+from gradix._core.divisions import cotangent_aval
 from gradix._core.jaxpr import axis_names
 from gradix._core.primitive import Linear, MeshTraits, Primitive
-from gradix._core.trace import bind
+from gradix._core.trace import bind, cotangent_like
 from gradix._ops.basis import instantiate, tangent_aval, to_axis, zeros
 from gradix._ops.comparison import gt
 from gradix._ops.select import choose
@@ -131,7 +132,7 @@ class WhileLinear(_Derived):
         avals = self.abstract(**params)
         back = bind(
             self.loop.back,
-            [*args[:known], *[instantiate(c, a) for c, a in zip(cts, avals)]],
+            [*args[:known], *[cotangent_like(instantiate(c, a), a) for c, a in zip(cts, avals)]],
             {**params, "apart": not params["cond_jaxpr"].out_avals[0].shape},
         )
         return [*[None] * known, *[b if type(a) is Linear else None for a, b in zip(args[known:], back)]]
@@ -144,7 +145,7 @@ class WhileBack(_Derived):
     """
 
     def abstract(self, *avals, body_jaxpr, nonzero, **_):
-        return [tangent_aval(a) for a, nz in zip(body_jaxpr.in_avals, nonzero) if nz]
+        return [cotangent_aval(tangent_aval(a)) for a, nz in zip(body_jaxpr.in_avals, nonzero) if nz]
 
     def composed(self, args, params):
         cc, bc, init, rest = self.parts(args, params)

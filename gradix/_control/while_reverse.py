@@ -15,7 +15,7 @@ from gradix._control.inner_programs import split
 from gradix._control.scan_linear import invariants, linear_body, transposed_body
 from gradix._core.array import ArrayImpl, scalar_array
 from gradix._core.aval import make_aval
-from gradix._core.trace import bind
+from gradix._core.trace import bind, cotangent_like
 from gradix._ops.basis import add_any, broadcast_in_dim, reduce_sum, tangent_aval, zeros
 from gradix._ops.comparison import eq, gt, lt
 from gradix._ops.complex_parts import neg
@@ -247,7 +247,7 @@ class _Step:
         self.avals = [tangent_aval(a) for a, nz in zip(body.in_avals[:nb], nonzero) if nz]
 
     def sums(self) -> list:
-        return [zeros(a) for a, alive in zip(self.avals, self.live) if alive]
+        return [cotangent_like(zeros(a), a) for a, alive in zip(self.avals, self.live) if alive]
 
     def unit(self, carry, count, state) -> list:
         """Sums and cotangents before a unit, from those after it."""
@@ -285,5 +285,5 @@ class _Step:
 
     def all_cotangents(self, state) -> list:
         given = iter(state)
-        consts = [next(given) if alive else zeros(a) for a, alive in zip(self.avals, self.live)]
+        consts = [next(given) if alive else cotangent_like(zeros(a), a) for a, alive in zip(self.avals, self.live)]
         return [*consts, *given]

@@ -179,11 +179,30 @@ class Reduced(NamedTuple):
         return f"{self.axis} (reduced)"
 
 
+class Unreduced(NamedTuple):
+    """The mark of a mesh axis over which a value within `shard_map` is still to be summed.
+
+    Each device has a summand of such a value, and the cotangent is the same on all devices.
+    """
+
+    axis: Any
+    kind: str = "unreduced"  # tuples of equal fields are equal, whatever their class
+
+    def __str__(self) -> str:
+        return f"{self.axis} (unreduced)"
+
+
 def joined(vmas) -> frozenset:
-    """What a result varies over if its operands vary over `vmas`: varying outweighs reduced."""
+    """What a result varies over if its operands vary over `vmas`.
+
+    Unreduced outweighs the other two along an axis, and varying outweighs reduced.
+    """
     whole = NONE.union(*vmas)
-    marks = [m for m in whole if type(m) is Reduced and m.axis in whole]
-    return whole.difference(marks) if marks else whole
+    if not any(type(m) is Reduced or type(m) is Unreduced for m in whole):
+        return whole
+    summed = unreduced_axes(whole)
+    held = (whole | summed).difference(map(Reduced, reduced_axes(whole) & (whole | summed)))
+    return held - summed
 
 
 def reduced_axes(vma: frozenset) -> frozenset:
@@ -191,18 +210,27 @@ def reduced_axes(vma: frozenset) -> frozenset:
     return frozenset([m.axis for m in vma if type(m) is Reduced])
 
 
+def unreduced_axes(vma: frozenset) -> frozenset:
+    """The axes over which values are still to be summed, among the axes and marks of a type."""
+    return frozenset([m.axis for m in vma if type(m) is Unreduced])
+
+
+def varying_axes(vma: frozenset) -> frozenset:
+    """The axes over which values vary, among the axes and marks of a type."""
+    return frozenset([a for a in vma if type(a) is not Reduced and type(a) is not Unreduced])
+
+
 def manual_axis_type(vma: frozenset) -> ManualAxisType:
     """The axes and marks of a type, in a public form."""
-    varying = [a for a in vma if type(a) is not Reduced]
-    return ManualAxisType(varying=varying, reduced=reduced_axes(vma))
+    return ManualAxisType(varying=varying_axes(vma), unreduced=unreduced_axes(vma), reduced=reduced_axes(vma))
 
 
 class LocatedArray(ShapedArray):
     """The type of an array together with its place and division; equal types are one object, too.
 
     `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within
-    `shard_map` varies, with a mark for each over which it is reduced, and `division` how an array
-    is divided over `Explicit` mesh axes. `plain` is the type without these three.
+    `shard_map` varies, with a mark for each over which it is unreduced or reduced, and `division` how an
+    array is divided over `Explicit` mesh axes. `plain` is the type without these three.
     """
 
     __slots__ = ("plain", "place", "vma", "division")
@@ -231,11 +259,10 @@ class LocatedArray(ShapedArray):
                 if p is not None:
                     sizes[i] += f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
         text = f"{name}[{','.join(sizes)}]"
-        held, reduced = NONE, reduced_axes(self.vma)
-        marks = [("V", frozenset([a for a in self.vma if type(a) is not Reduced]))]
+        held, reduced = unreduced_axes(self.vma), reduced_axes(self.vma)
         if self.division is not None:
-            held, reduced = self.division.spec.unreduced, reduced | self.division.spec.reduced
-        marks += [("U", held), ("R", reduced)]
+            held, reduced = held | self.division.spec.unreduced, reduced | self.division.spec.reduced
+        marks = [("V", varying_axes(self.vma)), ("U", held), ("R", reduced)]
         parts = [f"{letter}:{_names(axes)}" for letter, axes in marks if axes]
         return f"{text}{{{', '.join(parts)}}}" if parts else text
 
@@ -309,12 +336,7 @@ def marks_of(manual: ManualAxisType | frozenset | None) -> frozenset:
     """The axes and marks in a type, from their public form."""
     if not isinstance(manual, ManualAxisType):
         return frozenset(manual or NONE)
-    if manual.unreduced:
-        raise NotImplementedError(
-            f"a type that is unreduced over the manual axes {set(manual.unreduced)} is not possible: "
-            "within shard_map such values vary over the axes."
-        )
-    return manual.varying | {Reduced(a) for a in manual.reduced}
+    return manual.varying.union(map(Unreduced, manual.unreduced), map(Reduced, manual.reduced))
 
 
 def within(aval: ShapedArray) -> ShapedArray:

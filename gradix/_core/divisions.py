@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gradix._base import config as _config
 from gradix._base.errors import ShardingTypeError as ShardingTypeError
-from gradix._core.aval import Reduced, located, seen
+from gradix._core.aval import Reduced, Unreduced, joined, located, seen, unreduced_axes
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.sharding import PartitionSpec, Sharding
@@ -64,7 +64,8 @@ def cotangent_aval(aval):
     """The type of cotangents of values of a type, as regards mesh axes."""
     division, vma = of_cotangent(aval.division), aval.vma
     if vma:  # each device has a summand of the cotangent of a reduced value
-        vma = frozenset([a.axis if type(a) is Reduced else a for a in vma])
+        other: dict = {Reduced: Unreduced, Unreduced: Reduced}
+        vma = frozenset([other[type(a)](a.axis) if type(a) in other else a for a in vma])
     if division is aval.division and vma == aval.vma:
         return aval
     return located(aval.plain, aval.place, vma=vma, division=division)
@@ -80,7 +81,7 @@ def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
     values = [a for a in avals if a.dtype.kind not in "biu"] or list(avals)
     shown = ", ".join([a.str_short() for a in avals])
     way_out = "with gradix.sharding.reshard(x, PartitionSpec(...))."
-    kind = prim.mesh.sums or ("kept" if prim.live == "moves" else "")
+    kind = _way_of_sums(prim)
     unreduced = frozenset().union(*[sums(a).unreduced for a in values])
     reduced = frozenset().union(*[sums(a).reduced for a in values])
     # A number is the same on all devices, and multiplies every part.
@@ -111,6 +112,55 @@ def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
             f"on, {_listed(reduced)}. Got {shown}. Give them the same sharding, {way_out}"
         )
     return Sums(unreduced, reduced)
+
+
+def _way_of_sums(prim) -> str:
+    """How an operation treats values that are still to be summed, as `MeshTraits.sums` says."""
+    return prim.mesh.sums or ("kept" if prim.live == "moves" else "")
+
+
+_LINEAR = {"": "", "kept": "all", "product": "one", "quotient": "first"}
+
+
+def alike_with_summands(prim, avals, needed: frozenset) -> list[frozenset]:
+    """The manual axes and marks that operands must have, where one is still to be summed over some.
+
+    Factors of summands become reduced: each device has a summand of their cotangents. To summands, equal
+    values are added once.
+
+    Args:
+        prim: the operation.
+        avals: the types of its operands.
+        needed: the axes over which the operation needs operands that vary.
+
+    Raises:
+        ShardingTypeError: another operand varies over these axes.
+        NotImplementedError: the operation does not commute with sums.
+    """
+    whole = joined([needed, *[a.vma for a in avals]])
+    over = unreduced_axes(whole)
+    shown = ", ".join([a.str_short() for a in avals])
+    way_out = "Sum it first, with gradix.lax.psum or gradix.lax.psum_scatter."
+    kind = prim.mesh.linear or _LINEAR[_way_of_sums(prim)]
+    places = [i for i, a in enumerate(avals) if a.dtype.kind not in "biu"] or [*range(len(avals))]
+    held = [i for i, a in enumerate(avals) if unreduced_axes(a.vma)]
+    free = {"all": places, "one": held[:1], "first": [0], "last": [len(avals) - 1]}.get(kind, [])
+    if not set(held) <= set(free):
+        why = f"{prim.name} of parts is not a part of {prim.name}"
+        why = "only one factor can be so" if kind == "one" else f"only the {kind} operand can be so" if free else why
+        raise NotImplementedError(
+            f"unreduced rule for {prim.name} is not implemented: {shown} is still to be summed over {_listed(over)}, "
+            f"and {why}. {way_out}"
+        )
+    if needed & over or any(a.vma & over for a in avals):
+        raise ShardingTypeError(
+            f"{prim.name}: one operand is still to be summed over {_listed(over)} while another varies over it, so "
+            f"that the parts of the result would be no summands of a value. Got {shown}. {way_out} Or say that the "
+            "other is a summand, too: gradix.lax.pcast(x, ..., to='unreduced')."
+        )
+    rest = whole.difference(map(Unreduced, over))
+    as_summand, as_factor = rest.union(map(Unreduced, over)), rest.union(map(Reduced, over))
+    return [as_summand if i in free else as_factor for i in range(len(avals))]
 
 
 def _listed(names) -> str:

@@ -66,6 +66,10 @@ class MeshTraits(NamedTuple):
     # "kept" makes the result of unreduced operands unreduced; "product" does so if only one
     # of two factors is unreduced, "quotient" if only the dividend is
     sums: str = ""
+    # which operands can be summands of values that devices add up later, where each computes on its own: "all" of
+    # them at once, "one" factor of a product, or only the "first" or the "last"; derived from `sums` and `live`
+    # where it is empty
+    linear: str = ""
 
 
 class ValueTraits(NamedTuple):

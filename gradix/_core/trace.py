@@ -11,8 +11,8 @@ import numpy as np
 from gradix._base import config as _config, errors, leaks, source
 from gradix._base.name_stack import begin_program, set_names
 from gradix._core import seams
-from gradix._core.aval import joined, located, seen
-from gradix._core.divisions import division, mesh_of, of_cotangent
+from gradix._core.aval import joined, located, seen, unreduced_axes
+from gradix._core.divisions import alike_with_summands, cotangent_aval, division, mesh_of, of_cotangent
 from gradix._core.mesh import Mesh
 from gradix._core.operators import Array
 
@@ -354,6 +354,12 @@ def divided_like(x, aval):
     return seams.reshard(x, want)
 
 
+def cotangent_like(x, aval):
+    """A cotangent of zeros, of the type that cotangents of values of type `aval` have among mesh axes."""
+    x = divided_like(x, aval)
+    return varying_over(x, cotangent_aval(aval).vma) if aval.vma and state.manual else x
+
+
 def varying_over(x, vma: frozenset):
     """`x`, made to vary over these mesh axes too, or to be reduced over those marked."""
     missing = vma - x.aval.vma
@@ -372,9 +378,12 @@ def _varying_alike(prim, args, params):
     if prim.mesh.mixes:
         return args
     vmas = [a.aval.vma for a in args]
-    whole = prim.needs_varying(params) & state.manual
-    whole = joined((whole, *vmas))
-    if all(v == whole for v in vmas):
+    needed = prim.needs_varying(params) & state.manual
+    whole = joined((needed, *vmas))
+    wanted = [whole] * len(vmas)
+    if unreduced_axes(whole):
+        wanted = alike_with_summands(prim, [a.aval for a in args], needed)
+    if vmas == wanted:
         return args
     if not _options.jax_auto_pcast:
         shown = ", ".join([a.aval.str_short() for a in args])
@@ -382,7 +391,7 @@ def _varying_alike(prim, args, params):
             f"Primitive {prim.name} requires varying manual axes to match, as jax_auto_pcast is off, but got {shown}. "
             "Apply lax.pcast(x, axes, to='varying') to the operands that are equal along mesh axes."
         )
-    return [a if v == whole else seams.vary(a, whole - v) for a, v in zip(args, vmas)]
+    return [a if v == w else seams.vary(a, w - v) for a, v, w in zip(args, vmas, wanted)]
 
 
 def typed_results(prim, avals, params, out):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.array import as_array
-from gradix._core.aval import Reduced, make_aval
+from gradix._core.aval import Reduced, Unreduced, make_aval
+from gradix._core.primitive import MeshTraits
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_in_dim, move_axis, reduce_sum, to_axis
-from gradix._ops.collectives import Collective, among, axis_index_p, rows_by_group, rows_from_groups, take
+from gradix._ops.collectives import Collective, among, as_summands, axis_index_p, rows_by_group, rows_from_groups, take
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import zeros_like_array
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
@@ -22,6 +23,8 @@ _I32 = np.dtype("int32")
 
 class Move(Collective):
     """A linear collective of one operand, whose transpose is another of this family."""
+
+    mesh = MeshTraits(sums="kept")
 
     def jvp(self, primals, tangents, **params):
         return bind(self, primals, params), bind(self, tuple(tangents), params)
@@ -97,6 +100,10 @@ class AllGatherReduced(AllGather):
     def varying(self, vma, params, tracked):
         names = frozenset(self.names(params))
         return (vma - names).union(map(Reduced, names & tracked))
+
+    def transpose(self, ct, x, *, axes, all_gather_dimension, **params):
+        params = {"axes": axes, "scatter_dimension": all_gather_dimension, **params}
+        return [bind(unreduced_reduce_scatter_p, (as_summands(ct, axes),), params)]
 
 
 def _grouped(axis, x, a, groups):
@@ -181,6 +188,22 @@ class ReduceScatter(Move):
         if tiled:
             total = reshape(total, (*shape[:place], size, shape[place] // size, *shape[place + 1 :]))
         return rows_from_groups(move_axis(total, place, 1), groups)
+
+
+class UnreducedReduceScatter(ReduceScatter):
+    """As reduce_scatter, of summands that a type says are still to be added."""
+
+    mesh = MeshTraits(mixes=True)
+
+    def needs_varying(self, params):
+        return frozenset()
+
+    def varying(self, vma, params, tracked):
+        names = frozenset(self.names(params))
+        return vma.difference(map(Unreduced, names)) | names & tracked
+
+    def transpose(self, ct, x, *, axes, scatter_dimension, **params):
+        return [bind(all_gather_reduced_p, (ct,), {"axes": axes, "all_gather_dimension": scatter_dimension, **params})]
 
 
 class AllToAll(Move):
@@ -271,4 +294,5 @@ class Permute(Move):
 all_gather_invariant_p = AllGatherInvariant("all_gather_invariant")
 all_gather_reduced_p = AllGatherReduced("all_gather_reduced")
 all_gather_p, reduce_scatter_p = AllGather("all_gather"), ReduceScatter("reduce_scatter")
+unreduced_reduce_scatter_p = UnreducedReduceScatter("unreduced_reduce_scatter")
 all_to_all_p, ppermute_p = AllToAll("all_to_all"), Permute("ppermute")

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradix._core import seams
 from gradix._core.array import as_array
-from gradix._core.aval import Reduced, make_aval, reduced_axes
+from gradix._core.aval import Reduced, Unreduced, make_aval, reduced_axes, unreduced_axes
 from gradix._core.divisions import entries
 from gradix._core.effects import NamedAxisEffect
 from gradix._core.primitive import MeshTraits, Primitive
@@ -156,6 +156,8 @@ class Reduction(Collective):
 class InvariantSum(Reduction):
     """The sum over mesh axes, with a result type that no longer varies over them."""
 
+    mesh = MeshTraits(sums="kept")
+
     def jvp(self, primals, tangents, **params):
         return bind(self, primals, params), bind(self, tuple(tangents), params)
 
@@ -164,6 +166,21 @@ class InvariantSum(Reduction):
 
     def show(self, params):
         return {"axes": params["axes"]}
+
+
+class UnreducedSum(InvariantSum):
+    """The sum of the summands that a type says are still to be added over mesh axes."""
+
+    mesh = MeshTraits(mixes=True)
+
+    def needs_varying(self, params):
+        return frozenset()
+
+    def varying(self, vma, params, tracked):
+        return vma.difference(map(Unreduced, params["axes"]))
+
+    def transpose(self, ct, x, **params):  # all devices have the cotangent
+        return [bind(reduce_p, (ct,), {"axes": params["axes"]})]
 
 
 class Vary(Collective):
@@ -203,20 +220,25 @@ class Vary(Collective):
 
 
 class Summand(Vary):
-    """The operand, which is one of the summands of a value along mesh axes."""
+    """An operand that varies over mesh axes, as one of the summands of a value along these."""
+
+    def varying(self, vma, params, tracked):
+        axes = frozenset(params["axes"]) & tracked
+        return (vma - axes).union(map(Unreduced, axes))
 
     def transpose(self, ct, x, *, axes):
-        return [ct]
+        return [vary(ct, frozenset(axes) & reduced_axes(ct.aval.vma))]
 
 
 class Release(Vary):
-    """A reduced operand, with a type that varies: its cotangents are summands already."""
+    """A reduced operand, with a type that varies, as do its cotangents, which are summands already."""
 
     def varying(self, vma, params, tracked):
         return vma.difference(map(Reduced, params["axes"])) | frozenset(params["axes"]) & tracked
 
     def transpose(self, ct, x, *, axes):
-        return [ct]
+        missing = state.manual.intersection(axes) - ct.aval.vma - unreduced_axes(ct.aval.vma)
+        return [as_summands(vary(ct, missing), axes)]
 
 
 class Reduce(Vary):
@@ -224,6 +246,9 @@ class Reduce(Vary):
 
     def varying(self, vma, params, tracked):
         return vma.union([Reduced(a) for a in params["axes"] if a in tracked])
+
+    def transpose(self, ct, x, *, axes):
+        return [bind(unreduced_psum_p, (as_summands(ct, axes),), {"axes": axes, "axis_index_groups": None})]
 
 
 class Settle(Vary):
@@ -236,13 +261,7 @@ class Settle(Vary):
         return vma.difference(map(Reduced, params["axes"]))
 
     def transpose(self, ct, x, *, axes):
-        for a in axes:
-            here = bind(axis_index_p, (), {"axes": (a,)})
-            is_first = eq(here, scalar_like(here, 0))
-            if ct.aval.shape:
-                is_first = broadcast_in_dim(is_first, ct.aval.shape, ())
-            ct = select_n(is_first, zeros_like_array(ct), ct)
-        return [ct]
+        return [vary(ct, frozenset(map(Unreduced, state.manual.intersection(axes))))]
 
 
 def rows_by_group(x, groups):
@@ -304,21 +323,35 @@ psum_p = Reduction("psum", reduce_sum, _times, "add")
 pmax_p = Reduction("pmax", lambda x, axes: reduce_max(x, axes), lambda x, n: x, "maximum")
 pmin_p = Reduction("pmin", lambda x, axes: reduce_min(x, axes), lambda x, n: x, "minimum")
 psum_invariant_p, pvary_p = InvariantSum("psum_invariant", reduce_sum, _times, "add"), Vary("pvary")
-summand_p = Summand("summand")
+unreduced_psum_p = UnreducedSum("unreduced_psum", reduce_sum, _times, "add")
+summand_p = Summand("vary_unreduced_cast")
 release_p, reduce_p, settle_p = Release("release"), Reduce("reduce_cast"), Settle("settle")
 axis_index_p = AxisIndex("axis_index")
 
 
 def reduction_for(prim, params):
-    """The primitive to bind: psum becomes `psum_invariant` over axes that types track."""
+    """The primitive for an operand that varies: psum becomes `psum_invariant` over axes that types track."""
     names = prim.names(params)
     tracked = names and params["axis_index_groups"] is None and state.manual.issuperset(names)
     return psum_invariant_p if prim is psum_p and tracked else prim
 
 
 def vary(x, names):
-    """`x` with a type that varies over these mesh axes too, or is reduced over those marked."""
+    """`x` with a type that varies over these mesh axes too, or is unreduced or reduced over those marked.
+
+    Raises:
+        ValueError: it is still to be summed over one of them.
+    """
     have = x.aval.vma
+    summed = unreduced_axes(names) - unreduced_axes(have)
+    names = names.difference(map(Unreduced, unreduced_axes(names)))
+    wrong = unreduced_axes(have) & (names | reduced_axes(names))
+    if wrong:
+        raise ValueError(
+            f"a value of type {x.aval.str_short()} is still to be summed over {sorted(map(str, wrong))}, so that its "
+            "parts are neither values of their own nor equal along these axes. Sum it with gradix.lax.psum or "
+            "gradix.lax.psum_scatter; with check_vma=False in shard_map, types say nothing of this."
+        )
     held = reduced_axes(have) & names
     marked = reduced_axes(names) - have
     axes = [n for n in names if type(n) is not Reduced and n not in have and n not in held]
@@ -327,14 +360,51 @@ def vary(x, names):
         x = lift(x)
     for prim, of_this in ((release_p, held), (pvary_p, axes), (reduce_p, marked)):
         if of_this:
-            x = bind(prim, (x,), {"axes": tuple(sorted(of_this, key=str))})
+            x = bind(prim, (x,), {"axes": _ordered(of_this)})
+    if not summed:
+        return x
+    x = _of_first(settle(x, summed), summed - x.aval.vma)
+    return bind(summand_p, (x,), {"axes": _ordered(summed)})
+
+
+def as_summands(ct, axes):
+    """The cotangent of a value that is reduced over these axes, with the type of summands.
+
+    Raises:
+        TypeError: it is reduced, so that it is not known whether every device has a summand or the whole.
+    """
+    axes = state.manual.intersection(axes)
+    wrong = axes & reduced_axes(ct.aval.vma)
+    if wrong:
+        raise TypeError(
+            f"the cotangent of a value that is reduced over {sorted(map(str, wrong))} must be unreduced over these "
+            f"axes, got {ct.aval.str_short()}. A rule of custom_vjp returns it for an operand of such a type: compute "
+            "it from the cotangents that the rule gets, or write pcast(ct, ..., to='varying') if each device has a "
+            "summand."
+        )
+    return vary(ct, frozenset(map(Unreduced, axes)))
+
+
+def _ordered(axes) -> tuple:
+    return tuple(sorted(axes, key=str))
+
+
+def _of_first(x, axes):
+    """`x` on the first device along each of these mesh axes, along which it is equal; zeros on the others."""
+    for a in _ordered(axes):
+        here = bind(axis_index_p, (), {"axes": (a,)})
+        is_first = eq(here, scalar_like(here, 0))
+        if x.aval.shape:
+            is_first = broadcast_in_dim(is_first, x.aval.shape, ())
+        x = select_n(is_first, zeros_like_array(x), x)
     return x
 
 
-def settle(x):
-    """`x` with a type that is equal along the mesh axes over which it is reduced."""
-    axes = reduced_axes(x.aval.vma)
-    return bind(settle_p, (x,), {"axes": tuple(sorted(axes, key=str))}) if axes else x
+def settle(x, axes=None):
+    """`x` with a type that is equal along the mesh axes over which it is reduced, or those of them in `axes`."""
+    held = reduced_axes(x.aval.vma)
+    held = held if axes is None else held & axes
+    return bind(settle_p, (x,), {"axes": _ordered(held)}) if held else x
 
 
 seams.vary = vary

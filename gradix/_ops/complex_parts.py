@@ -69,8 +69,24 @@ neg_p = linear_unary(
     values=ValueTraits(keeps_nan=True),
     mesh=MeshTraits(sums="kept"),
 )
-real_p = linear_unary("real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype)
-imag_p = linear_unary("imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(_zero(ct), neg(ct)), out=real_dtype)
+real_p = linear_unary(
+    "real",
+    np.real,
+    "real",
+    COMPLEX,
+    lambda ct, x: complex(ct, _zero(ct)),
+    out=real_dtype,
+    mesh=MeshTraits(linear="all"),
+)
+imag_p = linear_unary(
+    "imag",
+    np.imag,
+    "imag",
+    COMPLEX,
+    lambda ct, x: complex(_zero(ct), neg(ct)),
+    out=real_dtype,
+    mesh=MeshTraits(linear="all"),
+)
 complex_p = Elementwise(
     "complex",
     _host_complex,
@@ -80,12 +96,14 @@ complex_p = Elementwise(
     dtypes=WIDE_FLOAT,
     out=to_complex_dtype,
     transpose=_complex_back,
+    mesh=MeshTraits(linear="all"),
 )
 conj_p = _Conj(
     "conj",
     lambda x, input_dtype: np.conj(x).astype(np.result_type(x.dtype, np.complex64), copy=False),
     hlo="",
     dtypes=WIDE_FLOAT | COMPLEX,
+    mesh=MeshTraits(linear="all"),
 )
 
 

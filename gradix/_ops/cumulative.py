@@ -162,6 +162,8 @@ def _zero_where_infinite(x, both: bool):
 class Recurrence(Primitive):
     """`y_i = a_i y_(i-1) + b_i` along an axis, from the other end in `reverse`; linear in `b`."""
 
+    mesh = MeshTraits(linear="last")
+
     def abstract(self, a, b, *, axis, reverse):
         if a.shape != b.shape or a.dtype != b.dtype:
             raise TypeError(f"{self.name} takes two arrays of one type, got {a} and {b}.")

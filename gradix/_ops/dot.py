@@ -18,7 +18,7 @@ from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries, explicit_part, mesh_of, sums
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.basis import free_axes, inverse, transpose
@@ -56,6 +56,7 @@ class DotGeneral(Primitive):
     The result has the batch axes, then the free axes of each operand.
     """
 
+    mesh = MeshTraits(linear="one")
     costly = True
 
     def abstract(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):

@@ -14,6 +14,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import SymbolicDim, as_dim, is_symbolic_shape, larger
 from gradix._core.divisions import undivided
 from gradix._core.operators import Array
+from gradix._core.primitive import MeshTraits
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_to, to_front
@@ -56,6 +57,7 @@ _HOST = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn", FftT
 class Fft(Structural):
     """A Fourier transform over as many last axes as there are lengths."""
 
+    mesh = MeshTraits(linear="all")
     costly = True
     silent = False
     live = None

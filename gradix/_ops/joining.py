@@ -208,6 +208,7 @@ class Stack(_Joining):
 class Unstack(Primitive):
     """The parts of an array along an axis, without that axis."""
 
+    mesh = MeshTraits(linear="all")
     rearranges = True
     multiple_results = True
 

@@ -12,7 +12,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries
 from gradix._core.effects import SinkEffect
-from gradix._core.primitive import Linear, Primitive, ValueTraits
+from gradix._core.primitive import Linear, MeshTraits, Primitive, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import arrays
@@ -49,6 +49,7 @@ class StopGradient(NonDifferentiable, Primitive):
 class Name(Primitive):
     """The operand itself, named for the policies of `checkpoint`."""
 
+    mesh = MeshTraits(linear="all")
     live = "elements"
     host_limit = 1 << 62
 
@@ -163,6 +164,7 @@ class XlaMetadataValue(Name):
 class OptimizationBarrier(Primitive):
     """The operands themselves, all of which are computed before any use of the results."""
 
+    mesh = MeshTraits(linear="all")
     rearranges = True
     multiple_results = True
 

@@ -12,7 +12,7 @@ from gradix._core.divisions import cotangent_aval
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, equation_holds, inherit
 from gradix._core.primitive import Linear
 from gradix._core.refs import Ref
-from gradix._core.trace import Trace, Tracer, bind, divided_like, new_level, state, typed_results
+from gradix._core.trace import Trace, Tracer, bind, cotangent_like, divided_like, new_level, state, typed_results
 from gradix._ops.basis import add_any, instantiate, tangent_aval, zeros
 from gradix._ops.cotangent_masks import Live
 from gradix._transforms.dce import without_dead
@@ -466,7 +466,7 @@ def transpose_with_refs(
         )
         flags, cts = (
             [c is not None for c in out],
-            [divided_like(zeros(a), a) if c is None else c for c, a in zip(out, lin_avals)],
+            [cotangent_like(zeros(a), a) if c is None else c for c, a in zip(out, lin_avals)],
         )
         if lives is None:
             live[:] = flags

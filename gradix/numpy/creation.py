@@ -18,7 +18,7 @@ from gradix._core.dimensions.expression import as_dim
 from gradix._core.divisions import explicit_part, sharding_of_type
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
-from gradix._core.trace import is_staging
+from gradix._core.trace import is_staging, state, varying_over
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.ranges import arange
@@ -336,6 +336,8 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
     else:
         fill = _value_of(name, value, dtype)
         x = lax.full(a.shape if shape is None else shape, convert(fill, dtype, weak))
+    if state.manual:  # it varies over the mesh axes over which `a` does
+        x = varying_over(x, getattr(getattr(a, "aval", a), "vma", frozenset()))
     if device is None and out_sharding is None and shape is None:
         found = _sharding_of(a)
         device, out_sharding = (None, found) if is_staging() else (found, None)

@@ -36,8 +36,10 @@ def test_manual_axes():
     a = ShapedArray((2,), np.float32, manual_axis_type=varying)
     assert a.str_short() == "float32[2]{V:x, R:y}" and a.mat is varying
     assert a.update(shape=(3,)).mat is varying
-    with pytest.raises(NotImplementedError, match="unreduced over the manual axes"):
-        ShapedArray((2,), np.float32, manual_axis_type=ManualAxisType(unreduced={"x"}))
+    unreduced = ManualAxisType(unreduced={"x"}, reduced={"y"})
+    b = ShapedArray((2,), np.float32, manual_axis_type=unreduced)
+    assert b.str_short() == "float32[2]{U:x, R:y}" and b.mat is unreduced
+    assert b is not ShapedArray((2,), np.float32, manual_axis_type=ManualAxisType(unreduced={"y"}, reduced={"x"}))
 
 
 def test_floats_are_checked_where_a_branch_runs_eagerly():

@@ -11,10 +11,10 @@ from gradix._base.tree import tree_flatten as flatten, treedef_tuple
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.linear_solve import linear_solve_p, transposed
 from gradix._core.array import as_array
-from gradix._core.aval import same_types
+from gradix._core.aval import joined, same_types
 from gradix._core.jaxpr import no_debug
 from gradix._core.operators import Array
-from gradix._core.trace import bind
+from gradix._core.trace import bind, varying_over
 from gradix._ops.basis import instantiate, is_differentiable
 from gradix._ops.complex_parts import neg
 from gradix._ops.markers import stop_gradient_p
@@ -207,9 +207,13 @@ def custom_linear_solve(
         transpose_solve = solve
     leaves, tree = flatten(b)
     leaves = arrays("custom_linear_solve", leaves, tree, "b")
-    avals, seen = [x.aval for x in leaves], {}
-    applied = _flat("custom_linear_solve", matvec, tree)
-    mv, mv_consts = stage_open(applied, avals)
+    applied, seen = _flat("custom_linear_solve", matvec, tree), {}
+    mv, mv_consts = stage_open(applied, [x.aval for x in leaves])
+    vma = joined([a.vma for a in mv.out_avals])
+    if any(vma - x.aval.vma for x in leaves):  # its transpose must not sum over the devices of a mesh
+        leaves = [varying_over(x, vma) for x in leaves]
+        mv, mv_consts = stage_open(applied, [x.aval for x in leaves])
+    avals = [x.aval for x in leaves]
     _check_same("custom_linear_solve", "matvec", applied.out_tree, mv.out_avals, tree, avals)
     n, k = len(mv_consts), len(leaves)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix._api.mapping.collectives import axis_index, bind_checked, groups_of, map_arrays, psum
 from gradix._core.array import as_array
+from gradix._core.aval import unreduced_axes
 from gradix._core.trace import bind, state
 from gradix._ops.basis import broadcast_in_dim, move_axis
 from gradix._ops.canonicalization import canonical_axis
@@ -20,6 +21,7 @@ from gradix._ops.collective_moves import (
     all_to_all_p,
     ppermute_p,
     reduce_scatter_p,
+    unreduced_reduce_scatter_p,
 )
 from gradix._ops.collectives import names_of, size_of
 from gradix._ops.comparison import eq
@@ -138,13 +140,16 @@ def psum_scatter(
         "axis_size": len(groups[0]) if groups else size_of(names),
     }
 
+    def scatter_of(a, name):
+        return unreduced_reduce_scatter_p if name in unreduced_axes(a.aval.vma) else reduce_scatter_p
+
     def scatter_all(a, place):
         shape, sizes = a.aval.shape, [size_of(name) for name in names]
         rest = (shape[place] // prod(sizes),) if tiled else ()
         a = reshape(a, (*shape[:place], *sizes, *rest, *shape[place + 1 :]))
         for name, size in zip(names, sizes):
             a = bind(
-                reduce_scatter_p,
+                scatter_of(a, name),
                 (a,),
                 {**params, "axes": (name,), "axis_size": size, "tiled": False, "scatter_dimension": place},
             )
@@ -157,9 +162,9 @@ def psum_scatter(
         if len(names) > 1 and groups is None:
             reduce_scatter_p.abstract(a.aval, **params, scatter_dimension=place)
             return scatter_all(a, place)
-        return bind_checked(reduce_scatter_p, a, {**params, "scatter_dimension": place})
+        return bind_checked(scatter_of(a, *names[:1]), a, {**params, "scatter_dimension": place})
 
-    return map_arrays("psum_scatter", scatter, x, names)
+    return map_arrays("psum_scatter", scatter, x, names, sums=groups is None)
 
 
 def all_to_all(

@@ -11,7 +11,7 @@ from gradix._api.boundary import arrays
 from gradix._base import config as _config
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
-from gradix._core.aval import Reduced, reduced_axes
+from gradix._core.aval import Reduced, Unreduced, reduced_axes, unreduced_axes
 from gradix._core.divisions import tracked_axes
 from gradix._core.operators import Array
 from gradix._core.trace import bind, state
@@ -24,7 +24,7 @@ from gradix._ops.collectives import (
     psum_p,
     reduction_for,
     size_of,
-    summand_p,
+    unreduced_psum_p,
     vary,
 )
 from gradix._ops.convert import convert_element_type
@@ -33,11 +33,12 @@ from gradix._ops.operands import scalar_like
 _options = _config.state
 
 
-def map_arrays(name: str, function, x, names=()):
+def map_arrays(name: str, function, x, names=(), *, sums: bool = False):
     """The tree with a collective over named axes applied to each array.
 
     Raises:
-        ValueError: an array is reduced over one of the axes, along which its parts are equal.
+        ValueError: an array is reduced over one of the axes, along which its parts are equal; or it is
+            still to be summed over one, and the collective does not do that (`sums`).
     """
     leaves, tree = flatten(x)
     xs = arrays(name, leaves, tree, "x")
@@ -48,6 +49,13 @@ def map_arrays(name: str, function, x, names=()):
                 f"{name} cannot take an array that is reduced over the axes {held}, got "
                 f"{a.aval.str_short()}: its parts along them are equal. Leave out {name}, or say "
                 f"that they are parts of their own, with pcast(x, {held[0]!r}, to='varying')."
+            )
+        summed = [n for n in names if n in unreduced_axes(a.aval.vma)]
+        if summed and not sums:
+            raise ValueError(
+                f"{name} cannot take an array that is still to be summed over the axes {summed}, got "
+                f"{a.aval.str_short()}: {name} of its parts says nothing of their sum. Sum it first, with psum or "
+                "psum_scatter without axis_index_groups."
             )
     return tree.unflatten([function(a) for a in xs])
 
@@ -84,17 +92,20 @@ def _reduction(name: str, collective, x, axis_name, axis_index_groups):
     size_of(names)
     groups = groups_of(axis_index_groups, names, may_differ=True)
     tracked = tuple([n for n in names if n in state.manual])
-    parts = [p for p in (tuple([n for n in names if n not in tracked]), tracked) if p]
 
     def reduce(a):
         if placed:
             a = collective.combine(a, tuple([p % a.aval.ndim for p in placed]))
-        for part in parts:
-            params = {"axes": part, "axis_index_groups": groups}
-            a = bind(reduction_for(collective, params), (a,), params)
-        return a
+        summed = unreduced_axes(a.aval.vma)
+        rest = tuple([n for n in tracked if n not in summed])
+        for part in (tuple([n for n in names if n not in tracked]), rest):
+            if part:
+                params = {"axes": part, "axis_index_groups": groups}
+                a = bind(reduction_for(collective, params), (a,), params)
+        own = tuple([n for n in tracked if n in summed])
+        return bind(unreduced_psum_p, (a,), {"axes": own, "axis_index_groups": None}) if own else a
 
-    return map_arrays(name, reduce, x, names)
+    return map_arrays(name, reduce, x, names, sums=collective is psum_p and groups is None)
 
 
 def psum(x: Any, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> Any:
@@ -238,7 +249,8 @@ def pcast(x: Any, axis_name: Hashable, *, to: str) -> Any:
 
     Raises:
         ValueError: `x` varies over one of the axes already, or is reduced over one and shall be
-            so again, or unreduced; `to` is another word; or no `shard_map` is around.
+            so again, or unreduced; it is unreduced over one; it shall become unreduced over one along which
+            it is equal; `to` is another word; or no `shard_map` is around.
         TypeError: `axis_name` is neither a name nor a tuple of them.
 
     Example:
@@ -269,19 +281,25 @@ def pcast(x: Any, axis_name: Hashable, *, to: str) -> Any:
 
     def cast(a):
         wanted = frozenset(names) & state.manual
-        held = wanted & reduced_axes(a.aval.vma)
-        if to != "varying" and held or to == "reduced" and wanted & a.aval.vma:
-            have = "reduced" if held else "varying"
+        held, summed = wanted & reduced_axes(a.aval.vma), wanted & unreduced_axes(a.aval.vma)
+        if summed or to != "varying" and held or to == "reduced" and wanted & a.aval.vma:
+            have = "unreduced" if summed else "reduced" if held else "varying"
             raise ValueError(
                 f"Unsupported pcast from={have!r}, to={to!r}: {a.aval.str_short()} over "
-                f"{sorted(map(str, held or wanted))}. lax.pcast can only accept axis_name over which a value "
+                f"{sorted(map(str, summed or held or wanted))}. lax.pcast can only accept axis_name over which a value "
                 "is equal for all; sum it first with lax.psum."
             )
         if to == "reduced":
             return vary(a, frozenset(map(Reduced, wanted)))
-        if to == "unreduced":  # each member's summand may differ
-            a = vary(a, wanted - a.aval.vma) if wanted - a.aval.vma else a
-            return bind(summand_p, (a,), {"axes": names}) if wanted else a
+        if to == "unreduced":
+            equal = wanted - a.aval.vma
+            if equal:
+                raise ValueError(
+                    f"Unsupported pcast from='invarying', to='unreduced': {a.aval.str_short()} is equal along "
+                    f"{sorted(map(str, equal))}, so that its sum would be a multiple of it. If each device shall add "
+                    "it, apply pcast(x, ..., to='varying') first."
+                )
+            return vary(a, frozenset(map(Unreduced, wanted)))
         if a.aval.vma & wanted:
             raise ValueError(
                 f"Unsupported pcast from='varying', to='varying': {a.aval.str_short()} varies over "

@@ -19,8 +19,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p, varying_of
-from gradix._control.summands import check_summands
-from gradix._core.aval import reduced_axes
+from gradix._core.aval import reduced_axes, unreduced_axes, varying_axes
 from gradix._core.divisions import entries, names_in, tracked_axes
 from gradix._core.jaxpr import DebugInfo
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
@@ -185,8 +184,6 @@ class _ShardMapped:
         with inside:
             jaxpr, consts = stage_open(flat, avals, debug)
         _check_examples(xs, specs, out_specs)
-        marks = [*[frozenset()] * len(consts), *[s.unreduced for s in specs]]
-        check_summands(jaxpr, marks, self.check_vma)
         results = bind(
             shard_map_p,
             [*consts, *xs],
@@ -266,13 +263,21 @@ class _ShardMapped:
                     f"{spec.update(unreduced=spec.unreduced - held, reduced=spec.reduced | held)}, or gather and sum "
                     "with to='invarying' in place of to='reduced'."
                 )
-            self._check_varying("out_specs", spec, x, mesh, axes)
             self._check_summands(spec, x, mesh)
+            self._check_varying("out_specs", spec, x, mesh, axes)
         return specs
 
     def _check_summands(self, spec: PartitionSpec, x: Array, mesh: BaseMesh) -> None:
-        """Raise for a result that would be summed over a mesh axis along which its parts are equal."""
-        equal = tracked_axes(mesh, spec.unreduced) - x.aval.vma
+        """Raise for a result of summands that is not said to be one, or that would be summed too often."""
+        left = unreduced_axes(x.aval.vma) - spec.unreduced
+        if left:
+            raise ValueError(
+                f"shard_map of {self.name}: {x.aval.str_short()} is still to be summed over {_shown(left)}, but its "
+                f"out_specs are {spec}. Sum it with gradix.lax.psum or gradix.lax.psum_scatter, or write "
+                f"unreduced={_shown(spec.unreduced | left)} in out_specs. To take the parts as they are, pass "
+                "check_vma=False."
+            )
+        equal = tracked_axes(mesh, spec.unreduced) - varying_axes(x.aval.vma) - unreduced_axes(x.aval.vma)
         if self.check_vma and equal:
             raise ValueError(
                 f"shard_map of {self.name}: out_specs is {spec}, so that the result is summed over {_shown(equal)}, "
@@ -283,7 +288,8 @@ class _ShardMapped:
 
     def _check_varying(self, which: str, spec: PartitionSpec, x: Array, mesh, axes) -> None:
         """Raise if a value may vary over a mesh axis that its spec does not name."""
-        more = (x.aval.vma & axes) - _named(spec)
+        varying = varying_axes(x.aval.vma)
+        more = (varying & axes) - _named(spec)
         if self.check_vma and more:
             raise ValueError(
                 f"shard_map applied to the function '{self.name}' was given {which} which require replication "
@@ -291,7 +297,7 @@ class _ShardMapped:
                 f"with corresponding axis names {mesh.axis_names}.\n\n{which} is {spec} which implies that the "
                 f"corresponding output value is only varying across mesh axes {_shown(_named(spec))} and not "
                 f"{_shown(more)}, but it was inferred to be possibly varying over "
-                f"{_shown(x.aval.vma & axes)}\n\nCheck if these output values are meant to be replicated over "
+                f"{_shown(varying & axes)}\n\nCheck if these output values are meant to be replicated over "
                 f"those mesh axes. If not, consider revising the corresponding {which} entries. If so, consider "
                 "disabling the check by passing the check_vma=False argument to `gradix.shard_map`."
             )

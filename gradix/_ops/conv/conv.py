@@ -13,7 +13,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
 from gradix._core.divisions import entries, resized, undivided
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis, zeros
 from gradix._ops.conv.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
@@ -53,6 +53,7 @@ _COUNTS = np.dtype("int32")
 class ConvGeneralDilated(Primitive):
     """Slide a kernel over an input and contract features, as `conv_general_dilated` describes."""
 
+    mesh = MeshTraits(linear="one")
     costly = True
 
     def abstract(

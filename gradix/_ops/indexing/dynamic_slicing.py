@@ -15,7 +15,7 @@ from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.divisions import merged, resized
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, to_front, zeros
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, memoised
@@ -144,6 +144,8 @@ class DynamicSlice(Primitive):
 
 class DynamicUpdateSlice(Primitive):
     """An array with a block replaced; start indices that would reach outside are moved inside."""
+
+    mesh = MeshTraits(linear="all")
 
     @memoised
     def abstract(self, x, update, *starts):

@@ -13,7 +13,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import NUMERIC
 from gradix._core.jaxpr import Jaxpr, JaxprEqn, Var
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear
+from gradix._core.primitive import Linear, MeshTraits
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add_p, div, max_p, min_p, mul, mul_p, sub_p
 from gradix._ops.basis import add_any, broadcast_in_dim, instantiate, zeros
@@ -72,6 +72,8 @@ def _tangents(tangents, x, updates):
 class ScatterAdd(Scatter):
     """Linear in operand and updates, which it adds or subtracts."""
 
+    mesh = MeshTraits(linear="all")
+
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
         out = bind(self, primals, params)
@@ -90,6 +92,8 @@ class ScatterAdd(Scatter):
 
 class ScatterSet(Scatter):
     """Of several updates to one element the last is kept, and only that one has a derivative."""
+
+    mesh = MeshTraits(linear="all")
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals

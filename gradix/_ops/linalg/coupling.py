@@ -7,7 +7,7 @@ import numpy as np
 
 from gradix._core.dimensions.counts import bound_of
 from gradix._core.divisions import entries
-from gradix._core.primitive import Primitive
+from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import abs, div, mul, sub
 from gradix._ops.basis import broadcast_in_dim, to_front, zeros
@@ -38,6 +38,7 @@ class Coupling(Primitive):
       with turns has no part in them; other functions get NaN.
     """
 
+    mesh = MeshTraits(linear="last")
     multiple_results = True
 
     def abstract(self, alike, equal, x, t):

@@ -8,7 +8,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear
+from gradix._core.primitive import Linear, MeshTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis
 from gradix._ops.complex_parts import conj
@@ -24,6 +24,8 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 class Ormqr(Factorization):
     """`Q c`, `Qᴴ c`, `c Q` or `c Qᴴ` for the product Q of reflections; linear in `c`."""
+
+    mesh = MeshTraits(linear="last")
 
     def abstract(self, a, taus, c, *, left, transpose):
         *lead, m, n = check_matrices(self.name, a)

@@ -9,7 +9,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
 from gradix._core.divisions import entries
 from gradix._core.dtypes import dtype_name
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul
 from gradix._ops.basis import add_any, broadcast_in_dim, move_axis, reduce_sum, to_front
@@ -36,6 +36,7 @@ class SparseProduct(Primitive):
     of the last row, from which on elements are zero.
     """
 
+    mesh = MeshTraits(linear="one")
     costly = True
     host_limit = 1 << 24  # SciPy's loop over the elements is as quick as a compiled one
 
@@ -126,6 +127,7 @@ class SparseProduct(Primitive):
 class SampledProduct(Primitive):
     """Elements of `x · yᵀ`: the product of row `rows[e]` of `x` and row `columns[e]` of `y` for each e."""
 
+    mesh = MeshTraits(linear="one")
     costly = True
 
     def abstract(self, x, y, rows, columns):

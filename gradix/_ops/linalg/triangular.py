@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, undivided
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear
+from gradix._core.primitive import Linear, MeshTraits
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, div, mul
 from gradix._ops.basis import add_any, move_axis, to_front
@@ -93,6 +93,8 @@ class Cholesky(Factorization):
 
 class TriangularSolve(Factorization):
     """X with `op(a) X = b`, or `X op(a) = b`, for triangular `a`; linear in `b`."""
+
+    mesh = MeshTraits(linear="last")
 
     def divide(self, mesh, avals, outs, params):
         a, b = avals

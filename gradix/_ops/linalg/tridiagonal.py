@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import larger
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear
+from gradix._core.primitive import Linear, MeshTraits
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, sub
 from gradix._ops.basis import move_axis, to_front
@@ -88,6 +88,8 @@ class Tridiagonal(Factorization):
 
 class TridiagonalSolve(Factorization):
     """X with `T X = b`, for T of three diagonals; linear in `b`. NaN where T is singular."""
+
+    mesh = MeshTraits(linear="last")
 
     def abstract(self, dl, d, du, b):
         kinds = [dl.dtype, d.dtype, du.dtype, b.dtype]

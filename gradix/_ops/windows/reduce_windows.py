@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.divisions import entries, resized
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import max_p, min_p
 from gradix._ops.basis import to_axis, zeros
@@ -126,6 +126,8 @@ class ReduceWindow(Primitive):
 
 
 class ReduceWindowSum(ReduceWindow):
+    mesh = MeshTraits(linear="all")
+
     def jvp(self, primals, tangents, **params):
         (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
@@ -210,6 +212,8 @@ def _host_winners(x, w, select_prim):
 class SelectAndGatherAdd(Primitive):
     """For each window, the tangent at the operand's first extremum; linear in the tangents."""
 
+    mesh = MeshTraits(linear="first")
+
     def abstract(self, t, x, *, select_prim, **params):
         if t.shape != x.shape:
             raise TypeError(f"{self.name} takes tangents and an operand of one shape, got {t.shape} and {x.shape}.")
@@ -254,6 +258,8 @@ class SelectAndGatherAdd(Primitive):
 
 class SelectAndScatterAdd(Primitive):
     """Add the source of each window at the operand's first extremum there; linear in the source."""
+
+    mesh = MeshTraits(linear="first")
 
     def abstract(self, source, x, *, select_prim, **params):
         shape = windowed(params).result_shape(x.shape)
