@@ -13,15 +13,18 @@ import numpy as np
 from gradix._api.arguments import name_of
 from gradix._api.boundary import arrays, holders
 from gradix._base.errors import CallbackResultError, JaxRuntimeError
+from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
-from gradix._core import dtypes
+from gradix._core import dtypes, seams
 from gradix._core.array import as_array, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind
 
+_parts = lazy_module("gradix._api.callbacks_by_part")
+seams.call_by_part = lambda *args: _parts.Partitioner(*args)
 _logger = logging.getLogger("gradix.debug")
 # Libraries that show an exception themselves keep this logger's record of it out of the log, by its name.
 _failures = logging.getLogger("jax._src.callback")
@@ -202,10 +205,12 @@ def debug_callback(
             takes the rest.
         args, kwargs: pytrees of arrays; other leaves are passed as they are.
         ordered: keep the order of all ordered callbacks of the program.
-        partitioned: accepted for compatibility: on one device there are no parts.
+        partitioned: each device calls the function with its own part of the arguments; without it, the
+            function is called once, with the whole.
 
     Raises:
         TypeError: `callback` is not a function, or arguments are given without it.
+        ValueError: both `ordered` and `partitioned` are asked for.
 
     Example:
         >>> import gradix
@@ -216,8 +221,8 @@ def debug_callback(
     """
     if callback is None:
         _check_alone("debug.callback", args, kwargs)
-        return lambda callback, *args, **kwargs: _debug_callback(callback, args, kwargs, ordered)
-    return _debug_callback(callback, args, kwargs, ordered)
+        return lambda callback, *args, **kwargs: _debug_callback(callback, args, kwargs, ordered, partitioned)
+    return _debug_callback(callback, args, kwargs, ordered, partitioned)
 
 
 def _check_alone(name: str, args, kwargs) -> None:
@@ -228,7 +233,12 @@ def _check_alone(name: str, args, kwargs) -> None:
         )
 
 
-def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool) -> None:
+def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool, partitioned: bool = False) -> None:
+    if ordered and partitioned:
+        raise ValueError(
+            "debug.callback and debug.print take ordered=True or partitioned=True, but not both: devices reach their "
+            "calls in no order. Leave out one of them."
+        )
     if not callable(callback):
         raise TypeError(f"debug.callback expects a function as its first argument, got {callback!r}.")
     leaves, tree = flatten((args, kwargs))
@@ -244,7 +254,10 @@ def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool) -> None:
         return []
 
     call.__name__ = name_of(callback)
-    bind(debug_callback_p, values, {"callback": call, "result_avals": (), "ordered": ordered})
+    params = {"callback": call, "result_avals": (), "ordered": ordered}
+    if partitioned:
+        params["whole"] = (0,) * len(values)  # no leading axes yet, which vmap adds
+    bind(debug_callback_p, values, params)
 
 
 def _last_value(x):
@@ -294,12 +307,12 @@ def debug_print(
             it, the call takes options only and returns a function that takes the rest.
         args, kwargs: the values to print, in pytrees of arrays.
         ordered: keep the order of all ordered prints of the program.
-        partitioned: accepted for compatibility: on one device there are no parts.
+        partitioned: each device prints its own part of the values.
         skip_format_check: accept arguments that `fmt` does not use.
 
     Raises:
         TypeError: `fmt` is not a string, or arguments are given without it.
-        ValueError: an argument is not used in `fmt`.
+        ValueError: an argument is not used in `fmt`; or both `ordered` and `partitioned` are asked for.
 
     Example:
         >>> import gradix
@@ -308,8 +321,10 @@ def debug_print(
     """
     if fmt is None:
         _check_alone("debug.print", args, kwargs)
-        return lambda fmt, *args, **kwargs: _debug_print(fmt, args, kwargs, ordered, skip_format_check)
-    return _debug_print(fmt, args, kwargs, ordered, skip_format_check)
+        return lambda fmt, *args, **kwargs: debug_print(
+            fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check, **kwargs
+        )
+    return _debug_print(fmt, args, kwargs, ordered, skip_format_check, partitioned=partitioned)
 
 
 def debug_log(
@@ -327,7 +342,7 @@ def debug_log(
 
     Raises:
         TypeError: `fmt` is not a string, or arguments are given without it.
-        ValueError: an argument is not used in `fmt`.
+        ValueError: an argument is not used in `fmt`; or both `ordered` and `partitioned` are asked for.
 
     Example:
         >>> import gradix
@@ -335,12 +350,21 @@ def debug_log(
     """
     if fmt is None:
         _check_alone("debug.log", args, kwargs)
-        return lambda fmt, *args, **kwargs: _debug_print(fmt, args, kwargs, ordered, skip_format_check, _logger.info)
-    return _debug_print(fmt, args, kwargs, ordered, skip_format_check, _logger.info)
+        return lambda fmt, *args, **kwargs: debug_log(
+            fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check, **kwargs
+        )
+    return _debug_print(fmt, args, kwargs, ordered, skip_format_check, partitioned=partitioned, tell=_logger.info)
 
 
 def _debug_print(
-    fmt, args: tuple, kwargs: dict, ordered: bool, skip_format_check: bool, tell: Callable = print
+    fmt,
+    args: tuple,
+    kwargs: dict,
+    ordered: bool,
+    skip_format_check: bool,
+    *,
+    partitioned: bool,
+    tell: Callable | None = None,
 ) -> None:
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}.")
@@ -353,9 +377,12 @@ def _debug_print(
     def show(*values, **named):
         with np.printoptions(**options):
             text = fmt.format(*values, **named)
-        tell(text)
+        if tell is None:  # a line at once, because devices print at the same time
+            print(f"{text}\n", end="")
+        else:
+            tell(text)
 
-    _debug_callback(show, args, kwargs, ordered)
+    _debug_callback(show, args, kwargs, ordered, partitioned)
 
 
 def _check_format(fmt: str, args: tuple, kwargs: dict) -> None:

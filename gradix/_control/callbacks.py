@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._base.errors import CallbackResultError
+from gradix._control.custom_partitioning import ask
+from gradix._core import seams
 from gradix._core.array import as_numpy, wrap_host
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.effects import debug_effect, io_effect, no_effects, ordered_debug_effect, ordered_io_effect
@@ -83,6 +85,8 @@ class Callback(Primitive):
             ]
             mapped = callback
         avals = tuple([insert_axis(a, size, 0) for a in result_avals])
+        if "whole" in params:
+            params["whole"] = tuple([n + (a is not None) for n, a in zip(params["whole"], axes)])
         outs = bind(self, xs, {"callback": mapped, "result_avals": avals, "vmap_method": vmap_method, **params})
         return outs, [0] * len(outs)
 
@@ -90,12 +94,35 @@ class Callback(Primitive):
         """The function gets whole arrays, and each device gets its results whole."""
         return [(None,) * a.ndim for a in outs]
 
-    def lower(self, em, outs, *args, callback, result_avals, **params):
+    def lower(self, em, outs, *args, callback, result_avals, whole=None, **params):
         def call(*arrays):
             return [_checked(as_numpy(o), a) for o, a in zip(callback(*arrays), result_avals)]
 
         kept = self.effect is not None
+        if em.is_divided and (whole is not None or em.manual is not None and kept):
+            if outs:
+                raise NotImplementedError(
+                    f"{self.name} in shard_map over some axes of a mesh, {sorted(map(str, em.manual.axes))}, is not "
+                    "possible: the compiler divides along the others, where it would be called by several devices. "
+                    "Leave out axis_names, so that all axes of the mesh are manual."
+                )
+            return self._by_part(em, whole, args, {"callback": call, "result_avals": (), "ordered": False})
         return em.callback(call, outs, *args, has_side_effect=kept, ordered=bool(params.get("ordered")) and kept)
+
+    def _by_part(self, em, whole, args, params):
+        """The call as one that each device makes with its parts of the operands.
+
+        For each operand, `whole` is the number of leading axes along which parts are whole. If it is None, the
+        first device along mesh axes that are not manual makes the call, with all that these divide.
+        """
+        avals, axes = tuple([v.aval for v in args]), ()
+        if whole is None:
+            whole = tuple([a.ndim for a in avals])
+            axes = tuple([n for n in em.manual.mesh.axis_names if n not in em.manual.axes])
+        asked = seams.call_by_part(whole, axes, lambda *xs: bind(self, xs, params), avals, em.host_callbacks)
+        em.register_callback(params["callback"], avals)
+        ask(em, asked, list(asked.out_avals), args, "", has_side_effect=True)
+        return []
 
     def show(self, params):
         hidden = {"ordered"} if self.effect is None else set()

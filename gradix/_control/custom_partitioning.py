@@ -38,7 +38,7 @@ class CustomPartitioning(AnnotatedCall):
         if devices is None or len(devices) == 1 or em.manual is not None:
             return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args)
         rule = partitioner.rule(em.meshes.mesh)
-        return _asking(em, partitioner, outs, args, f"sdy.sharding_rule = {rule}" if rule else "")
+        return ask(em, partitioner, outs, args, f"sdy.sharding_rule = {rule}" if rule else "")
 
     def show(self, params):
         return {k: params[k] for k in ("name", "partitioner", "jaxpr")}
@@ -76,11 +76,12 @@ class InspectSharding(Primitive):
         if devices is None or len(devices) == 1:
             inspector.tell_whole(devices)
             return []
-        _asking(em, inspector.of(x.aval), [x.aval], (x,), "", has_side_effect=True)
+        ask(em, inspector.of(x.aval), [x.aval], (x,), "", has_side_effect=True)
         return []
 
 
-def _asking(em, partitioner, outs, args, attrs: str, **options):
+def ask(em, partitioner, outs, args, attrs: str, **options):
+    """An operation of which the compiler asks `partitioner` for the program of one device."""
     em.partitioners.append(partitioner)
     number = str(partitioner.number)
     return em.custom_call(TARGET, outs, *args, backend_config=number, api_version=2, attrs=attrs, **options)

@@ -30,5 +30,8 @@ vary: Callable[..., Any]
 move: Callable[..., Any]
 # (dimension) -> the array that has its value when the program runs; `_ops.dimension_values`
 dimension_as_array: Callable[..., Any] | None = None
+# (whole leading axes, mesh axes, function, types, functions before it) -> what the compiler asks for the program in
+# which a device calls the function with its parts; `_api.callbacks`
+call_by_part: Callable[..., Any]
 # (jaxpr, options) -> text; `_core.pretty`
 print_jaxpr: Callable[..., Any]

@@ -125,8 +125,7 @@ def callback(
     is_once = has_side_effect and em.is_divided
     # buffers on a GPU are not in the host's memory
     by_value = is_once or em.platform != "cpu"
-    record = HostCallback(function, tuple(v.aval for v in values), tuple(out_avals), ordered, by_value)
-    em.host_callbacks.append(record)
+    register_callback(em, function, tuple([v.aval for v in values]), out_avals, ordered=ordered, by_value=by_value)
     platform = "cpu" if em.platform == "cpu" else "gpu"
     target = f"xla_{'ffi' if by_value else 'buffer'}_python_{platform}_callback"
     config: dict[str, Any] = {"index": np.uint64(len(em.host_callbacks) - 1)}
@@ -151,6 +150,15 @@ def callback(
     if ordered:
         em.token = results.pop(0)
     return [_converted(em, r, a) for r, a in zip(results, out_avals)]
+
+
+def register_callback(
+    em, function: Callable, avals: tuple, out_avals=(), *, ordered: bool = False, by_value: bool | None = None
+) -> None:
+    """Give the program a function to call, by the next number."""
+    if by_value is None:
+        by_value = em.platform != "cpu"
+    em.host_callbacks.append(HostCallback(function, avals, tuple(out_avals), ordered, by_value))
 
 
 def _converted(em, x: Value, aval) -> Value:

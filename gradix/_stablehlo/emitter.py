@@ -440,7 +440,7 @@ class Emitter(Writer):
 
     # -- calls of other libraries, and of the host --------------------------------------------------
 
-    custom_call, callback = calls.custom_call, calls.callback
+    custom_call, callback, register_callback = calls.custom_call, calls.callback, calls.register_callback
     has_host_kernels, host_kernel = calls.has_host_kernels, calls.host_kernel
 
     @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,6 +61,7 @@ def lower_jaxpr(
     rewrites: Mapping[Any, tuple] | None = None,
     dimensions: OpenDimensions | None = None,
     tokens: int = 0,
+    host_callbacks: Sequence = (),
 ) -> LoweredModule:
     """Lower a program to a StableHLO module.
 
@@ -85,6 +86,7 @@ def lower_jaxpr(
             variables in `dimensions.given` are the module's first arguments.
         tokens: how many tokens for ordered effects the module takes, after these, and gives back
             before its results.
+        host_callbacks: what the program calls of which this one is a part; its own follow these.
     """
     jaxpr, em = (
         closed_jaxpr.jaxpr,
@@ -100,6 +102,7 @@ def lower_jaxpr(
     kept = [i for i, v in enumerate(jaxpr.invars) if keep_unused or v in used or i in sources]
     given = dimensions.given if dimensions is not None else ()
     em.placed_on(Meshes(devices, mesh))
+    em.host_callbacks.extend(host_callbacks)
     if part_of is not None:
         em.manual = em.manual_part(part_of, frozenset(part_of.axis_names), {})
     avals = (

@@ -116,3 +116,71 @@ def test_in_shard_map(size):
         assert gradix.jit(f)(x).tolist() == X.tolist(), name
         if name == "print":
             assert sorted(SEEN) == X.reshape(size, n).tolist()
+
+
+def parts_of(function, *args):
+    """What each device saw of the arguments of a callback, sorted; the number of calls is theirs."""
+    seen: list = []
+    look = gradix.jit(
+        lambda *xs: function(
+            lambda *vs: gradix.debug.callback(
+                lambda *given: seen.append([np.asarray(v).tolist() for v in given]), *vs, partitioned=True
+            ),
+            *xs,
+        )
+    )
+    look(*args)
+    gradix.effects_barrier()
+    return sorted(seen)
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=["auto", "explicit"])
+def test_each_device_sees_its_part(kind):
+    x = divided(kind, size=2)
+    halves = [[X[:4].tolist()], [X[4:].tolist()]]
+    assert parts_of(lambda look, x: look(x), x) == halves
+    assert parts_of(lambda look, x: look(x + 0, 3), x) == [[h[0], 3] for h in halves]
+    assert parts_of(lambda look, x: look(x.sum()), x) == [[28.0]] * 2
+    assert parts_of(lambda look, x: lax.fori_loop(0, 2, lambda i, c: (look(x), c)[1], 0), x) == sorted(halves * 2)
+    assert parts_of(lambda look, x: lax.cond(x.sum() > 0, look, lambda x: None, x), x) == halves
+    if kind is AxisType.Auto:  # parts of different sizes are seen whole
+        assert parts_of(lambda look, x: look(x[:3]), x) == [[[0, 1, 2]]] * 2
+    assert parts_of(lambda look: look(np.float32(1))) == [[1.0]]
+    assert parts_of(lambda look, x: gradix.grad(lambda x: (look(x), (x**2).sum())[1])(x), x) == halves
+
+
+def test_each_device_sees_its_part_of_every_example():
+    m = gradix.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    a, b = np.arange(4).reshape(2, 2), np.arange(4).reshape(2, 2) + 6
+    rows, columns = (gradix.device_put(v, NamedSharding(m, P("x"))) for v in (a, b))
+    divided_inside = gradix.device_put(a, NamedSharding(m, P(None, "x")))
+    assert parts_of(lambda look, v: gradix.vmap(look)(v), divided_inside) == [[[i]] for i in range(4)]
+    seen = parts_of(lambda look, v, w: gradix.vmap(look, in_axes=(0, 1))(v, w), rows, columns)
+    assert seen == [[[0, 1], [6]], [[0, 1], [8]], [[2, 3], [7]], [[2, 3], [9]]]
+    seen = parts_of(lambda look, v, w: gradix.vmap(look, in_axes=(None, 0))(v, w), divided_inside, columns)
+    assert seen == [[[[0], [2]], [6, 7]], [[[0], [2]], [8, 9]], [[[1], [3]], [6, 7]], [[[1], [3]], [8, 9]]]
+    stack = gradix.device_put(np.arange(8).reshape(2, 2, 2), NamedSharding(m, P(None, None, "x")))
+    assert parts_of(lambda look, v: gradix.vmap(gradix.vmap(look))(v), stack) == [[[i]] for i in range(8)]
+
+
+def test_in_shard_map_over_some_axes_the_first_device_along_the_others_calls(capsys):
+    m = gradix.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    x = gradix.device_put(np.arange(8).reshape(4, 2), NamedSharding(m, P("x", "y")))
+
+    def over_x(function):
+        mapped = gradix.shard_map(function, mesh=m, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+        out = gradix.jit(mapped)(x)
+        gradix.effects_barrier()
+        return out
+
+    over_x(lambda v: (gradix.debug.print("{} of {}", v.sum(), lax.axis_index("x")), v)[1])
+    assert sorted(capsys.readouterr().out.splitlines()) == ["22 of 1", "6 of 0"]
+    over_x(lambda v: (gradix.debug.print("{}", v[:, 0], partitioned=True), v)[1])
+    assert sorted(capsys.readouterr().out.splitlines()) == ["[0 2]"] * 2 + ["[4 6]"] * 2
+    with pytest.raises(NotImplementedError, match="io_callback in shard_map over some axes.*axis_names"):
+        over_x(lambda v: io_callback(lambda a: a, v, v))
+
+
+def test_parts_have_no_order():
+    with pytest.raises(ValueError, match="ordered=True or partitioned=True, but not both"):
+        gradix.debug.print("{}", 1, ordered=True, partitioned=True)
