@@ -9,7 +9,6 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._control.inner_programs import dependent
 from gradix._core.aval import Reduced, Unreduced, located, make_aval, reduced_axes, seen, unreduced_axes
-from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries, explicit_part, names_in, tracked_axes
 from gradix._core.effects import MeshEffect, NamedAxisEffect
 from gradix._core.jaxpr import ClosedJaxpr, axis_names, jaxprs_in_params
@@ -337,12 +336,6 @@ class ShardMap(Primitive):
                 "shard_map is for the devices of a mesh, and this program is lowered for none. Call it, "
                 "or lower it with jit."
             )
-        if any(is_symbolic_shape(a.shape) for a in (*[x.aval for x in args], *outs)):
-            raise NotImplementedError(
-                "shard_map of arrays whose sizes are variables cannot be exported: XLA does not find the sizes of "
-                "the parts. Export it with sizes that are numbers, trace it with jit(f, symbolic=...), or divide "
-                "the arrays by in_shardings and with_sharding_constraint, which take such sizes."
-            )
         outer = em.manual
         whole = manual_axes | (outer.axes if outer is not None else frozenset())
         is_partial = len(whole) < len(mesh.axis_names)
@@ -358,12 +351,14 @@ class ShardMap(Primitive):
         scalar = make_aval((), np.dtype("int32"))
         known = dict(outer.indices) if outer is not None else {}  # along the axes of the regions around this one
         ins, specs_in = [*ins, *known.values()], [*specs_in, *[P()] * len(known)]
+        sizes = em.variables
 
         def body(*xs):
             rest = xs[len(args) :]
             indices = dict(zip(known, rest[len(names) :]))
             indices.update({n: em.op("reshape", scalar, x) for n, x in zip(names, rest)})
             em.manual = em.manual_part(mesh, whole, indices)
+            em.variables = _NotInside() if sizes and mesh.size > 1 else sizes
             return em.inline(jaxpr.jaxpr, jaxpr.consts, xs[: len(args)])
 
         if mesh.size == 1:
@@ -371,13 +366,13 @@ class ShardMap(Primitive):
             try:
                 return body(*ins)
             finally:
-                em.manual = outer
+                em.manual, em.variables = outer, sizes
         ones = [make_aval((1,), np.dtype("int32"))] * len(names)
         local = [*[v.aval for v in jaxpr.jaxpr.invars], *ones, *[scalar] * len(known)]
         try:
             region = em.isolated_region(local, body, "sdy.return")
         finally:
-            em.manual = outer
+            em.manual, em.variables = outer, sizes
         operands = ", ".join([text(mesh, s, v.aval.ndim) for s, v in zip(specs_in, ins)])
         manual = ", ".join([_quoted(a) for a in mesh.axis_names if a in manual_axes])
         attrs = (
@@ -397,6 +392,17 @@ class ShardMap(Primitive):
             "newly_manual_axes": params["manual_axes"],
             "out_specs": params["out_specs"],
         }
+
+
+class _NotInside(dict):
+    """The values of dimension variables in a region, of which XLA finds none."""
+
+    def get(self, name, default=None):
+        raise NotImplementedError(
+            f"shard_map cannot be exported where its function uses a size that is a variable ('{name}'), as in "
+            "x.shape[0] or in an array of that size: XLA does not find it within. Export it with sizes that are "
+            "numbers, trace it with jit(f, symbolic=...), or make such arrays outside and pass them as arguments."
+        )
 
 
 def _quoted(name) -> str:

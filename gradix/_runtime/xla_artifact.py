@@ -268,11 +268,8 @@ def static_functions(
         main = next(op for op in inner.body.operations if op.attributes["sym_name"].value == MAIN)
         kind = main.attributes["function_type"].value
         types = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
-    if _OPEN_PARTS.search(text):
-        raise ValueError(
-            "the program has a shard_map over arrays of symbolic sizes, and XLA cannot find the sizes of their "
-            "parts. Export it with fixed sizes for these arrays."
-        )
+        if _OPEN_PARTS.search(text):
+            _check_parts(inner)
     whole = _renamed(text, {MAIN: _RENAMED}).replace(
         f"func.func public @{_RENAMED}", f"func.func private @{_RENAMED}", 1
     )
@@ -290,6 +287,44 @@ def static_functions(
     except Exception as e:
         raise ValueError(_first_message(str(e))) from None
     return _functions(code, unused, check)
+
+
+def _check_parts(module) -> None:
+    """Raise for a `shard_map` that uses sizes which are symbolic: at these, XLA's refinement ends the process."""
+    functions = {op.attributes["sym_name"].value: op.operation for op in module.body.operations}
+    waiting = [op for op in _within(module.operation) if op.name == "sdy.manual_computation"]
+    known: set = set()
+    while waiting:
+        for op in _within(waiting.pop()):
+            if op.name in _SIZED:
+                raise ValueError(
+                    "the program has a shard_map that uses sizes which are symbolic, and XLA cannot find these "
+                    f"within it ({op.name}). Export it with fixed sizes for its arrays."
+                )
+            called = op.attributes["callee"].value if op.name == "func.call" else None
+            if called is not None and called not in known:
+                known.add(called)
+                waiting.append(functions[called])
+
+
+def _within(op) -> list:
+    """The operations in the regions of one, at every depth."""
+    found: list = []
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                found += [inner.operation, *_within(inner.operation)]
+    return found
+
+
+# operations with a size among their operands or results
+_SIZED = frozenset(
+    [
+        "stablehlo.get_dimension_size",
+        *[f"stablehlo.dynamic_{n}" for n in ("broadcast_in_dim", "iota", "reshape", "pad", "gather", "conv")],
+        "stablehlo.real_dynamic_slice",
+    ]
+)
 
 
 def open_functions(text: str, unused: Callable[[str], str], check: _Check = None) -> tuple[str, list[str], bool]:
