@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.derivatives.custom_vjp import custom_vjp
+from gradix._api.derivatives.symbolic_zeros import SymbolicZero
 from gradix._api.hi_values import HiValue, is_above, is_value, lo_types, no_tangents, opened, tangent_type, type_of
 from gradix._base.tree import tree_flatten
 from gradix._core.array import as_array, typeof
@@ -64,6 +66,11 @@ class Form:
         """The tree of the values; values above arrays are nodes."""
         return self.tree.unflatten(self.nodes(arrays))
 
+    def perturbed(self, flags) -> Any:
+        """The tree of whether a derivative is taken in any of the arrays that represent a value."""
+        given = iter(flags)
+        return self.tree.unflatten([any(list(itertools.islice(given, n))) for n in self.counts])
+
     def raised(self, arrays) -> Any:
         """The tree of the values; values above arrays are objects of their library."""
         nodes = self.nodes(arrays)
@@ -112,7 +119,8 @@ def called(
     Args:
         args: trees of arrays and of values above arrays.
         jvp: `(primals, tangents) -> (out, tangent)`, on tuples like `args`.
-        vjp: `(*args) -> (out, res)` and `(res, ct) -> cts`, a tuple like `args`.
+        vjp: `(nzs_in, *args) -> (out, res)` and `(res, ct) -> cts`, a tuple like `args`; `nzs_in` is a tuple
+            of whether derivatives are taken, likewise.
     """
     leaves, form = _form(args)
     out: dict = {}
@@ -159,16 +167,17 @@ def _with_vjp(function, form: Form, out: dict, lowered: Callable, rules) -> Call
     forward, backward = rules
     ruled = custom_vjp(function)
 
-    def fwd(*arrays):
-        value, res = forward(*form.values(arrays))
+    def fwd(*given):
+        value, res = forward(form.perturbed([g.perturbed for g in given]), *form.values([g.value for g in given]))
         return lowered(value), res
 
     def bwd(res, cts):
+        cts = [zeros(ct.aval) if type(ct) is SymbolicZero else ct for ct in cts]
         back = backward(res, out["form"].tangents(cts))
         given = back if isinstance(back, tuple) else (back,)
         return tuple(form.carried(given, lambda a: None))
 
-    ruled.defvjp(fwd, bwd)
+    ruled.defvjp(fwd, bwd, symbolic_zeros=True)
     return ruled
 
 

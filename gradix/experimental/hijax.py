@@ -443,9 +443,7 @@ class VJPHiPrimitive:
         if not _hi_calls.is_traced(leaves):
             return self.expand(*_hi_calls.concrete(args))
         cls, nzs = type(self), _tree_map(lambda _: True, args, is_leaf=is_value)
-        forward = None
-        if cls.vjp_fwd is not VJPHiPrimitive.vjp_fwd:
-            forward = lambda *xs: self.vjp_fwd(nzs, *xs)
+        forward = self.vjp_fwd if cls.vjp_fwd is not VJPHiPrimitive.vjp_fwd else None
         jvp = self.jvp if cls.jvp is not VJPHiPrimitive.jvp else None
         if jvp is None and cls.lin is not VJPHiPrimitive.lin:
             jvp = lambda xs, ts: self._jvp_of_lin(nzs, xs, ts)
