@@ -61,11 +61,19 @@ class Value(NamedTuple):
             functions get, and joined from arrays it is what callers get.
         share: `share(x)` is the part of it that a derivative is taken in.
         is_tree: whether it is a pytree node itself; only functions that ask for shares see it whole.
+        is_above: whether its type is above arrays, and says what its parts and its rows are.
+        cotangent: `cotangent(node, ct)` lists the cotangents of the leaves of a result; None stands for zeros.
+        row: `row(x, size)` is the value with the type of a row along its first axis, which has that size.
+        stack: `stack(x, size)` is the value with the type of that many, stacked along a first axis.
     """
 
     node: Callable[[Any], Any]
     share: Callable[[Any], Share]
     is_tree: bool = False
+    is_above: bool = False
+    cotangent: Callable[[Any, Any], list] | None = None
+    row: Callable[[Any, Any], Any] | None = None
+    stack: Callable[[Any, Any], Any] | None = None
 
 
 class Holder(NamedTuple):
@@ -115,6 +123,58 @@ def with_nodes(tree: Any) -> Any:
     """The tree with a pytree node for each value that is made of further leaves."""
     leaves, treedef = tree_flatten(tree)
     return treedef.unflatten(map(_node, leaves)) if has_values(leaves) else tree
+
+
+def with_rows(tree: Any, size: Any, change: str) -> Any:
+    """The structure of a tree whose values have the types of rows, or of stacks of them.
+
+    Args:
+        tree: the structure of a tree in which values are nodes.
+        change: "row" or "stack", the attribute of `Value` that changes a type.
+    """
+    if not any(getattr(kind, change) for kind in values.values()):
+        return tree
+
+    def changed(x):
+        kind = values.get(type(x))
+        return x if kind is None or getattr(kind, change) is None else getattr(kind, change)(x, size)
+
+    nodes, outer = tree_flatten(
+        tree.unflatten([None] * tree.num_leaves), is_leaf=lambda x: type(x) in values or x is None
+    )
+    return tree_flatten(outer.unflatten(map(changed, nodes)), is_leaf=lambda x: x is None)[1]
+
+
+def with_values_above(tree: Any) -> tuple[list, Any] | None:
+    """As `tree_flatten`, with values of types above arrays as leaves; None if there is no such value."""
+    above = {cls for cls, kind in values.items() if kind.is_above}
+    if not above:
+        return None
+    leaves, treedef = tree_flatten(tree, is_leaf=lambda x: type(x) in above)
+    return None if above.isdisjoint(map(type, leaves)) else (leaves, treedef)
+
+
+def cotangents_above(cts: Any, tree: Any) -> list | None:
+    """The cotangents of the leaves of results, of which some are of types above arrays.
+
+    Args:
+        cts: a tree like the results, in which cotangents of such values are values, too.
+        tree: the structure of the results, in which values are nodes.
+
+    Returns:
+        a list in which None stands for zeros; None if the trees do not match.
+    """
+    above = {cls for cls, kind in values.items() if kind.cotangent is not None}
+    is_leaf = lambda x: x is None or type(x) in above
+    nodes, outer = tree_flatten(tree.unflatten([None] * tree.num_leaves), is_leaf=is_leaf)
+    given = with_values_above(cts)
+    if given is None or given[1] != outer:
+        return None
+    found: list = []
+    for node, ct in zip(nodes, given[0]):
+        cotangent = None if node is None else values[type(node)].cotangent
+        found += [ct] if cotangent is None else cotangent(node, ct)
+    return found
 
 
 def has_values(leaves) -> bool:

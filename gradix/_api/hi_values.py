@@ -112,10 +112,20 @@ def no_tangents(aval: Any) -> list:
     return [zeros(a) for a in _carrier_types(aval) if a.dtype != float0]
 
 
+def made_of(aval: Any, arrays: list, n: int) -> Any:
+    """The value of this type made of the first `n` arrays, with the others as its carriers."""
+    return _joined((aval, n), arrays)
+
+
+def tangent_lo_types(aval: Any) -> list:
+    """The types of the arrays of a tangent of a type."""
+    return lo_types(tangent_type(aval))
+
+
 def _carrier_types(aval: Any) -> list:
     """The types of the arrays of a tangent; none of a type that does not say what its tangents are."""
     try:
-        return lo_types(tangent_type(aval))
+        return tangent_lo_types(aval)
     except NotImplementedError:  # derivatives ask for it again, and raise
         return []
 
@@ -147,12 +157,31 @@ def _cotangent(aval: Any, arrays: list) -> Any:
 def register(cls: type, type_of: Callable[[Any], Any]) -> None:
     """Make instances of a library's class values above arrays, of the type `type_of(value)`."""
     library_values.types[cls] = kinds[cls] = type_of
-    values[cls] = Value(_node, _share)
+    values[cls] = Value(_node, _share, is_above=cls not in (hi_boxes.Box, hi_boxes.OuterBox))
 
 
 for _class in (hi_boxes.Box, hi_boxes.OuterBox):
     register(_class, lambda box: box.aval)
-values[HiValue] = Value(opened, _share)
+
+
+def _row(value: HiValue, size: Any) -> HiValue:
+    aval = value.aval
+    return HiValue(aval.dec_rank(size, aval.leading_axis_spec()), value.arrays, value.carriers)
+
+
+def _stack(value: HiValue, size: Any) -> HiValue:
+    aval = value.aval
+    return HiValue(aval.inc_rank(size, aval.leading_axis_spec()), value.arrays, value.carriers)
+
+
+def _cotangents(value: HiValue, ct: Any) -> list:
+    """The cotangent of a result, of which the carriers have the derivatives."""
+    arrays = list(opened(ct).arrays) if is_value(ct) else [ct]
+    types = tangent_lo_types(value.aval)
+    return [*[None] * len(value.arrays), *[a for a, t in zip(arrays, types) if t.dtype != float0]]
+
+
+values[HiValue] = Value(opened, _share, is_above=True, cotangent=_cotangents, row=_row, stack=_stack)
 
 
 def _children(value: HiValue):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
-from gradix._api.boundary import arrays, kind_of, opened, with_arrays
+from gradix._api.boundary import arrays, kind_of, opened, with_arrays, with_rows
 from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, scan_rows_of_refs
 from gradix._api.tracing import called, check_carry, flat_body, opened_with_refs, promoted
@@ -112,7 +112,7 @@ def scan(
     unroll = _unroll(unroll, steps)
     if _options.jax_disable_jit:
         return _scan_in_python(f, with_arrays(init), rows, xs_tree, steps, reverse)
-    flat = flat_body("scan", f, treedef_tuple((init_tree, xs_tree)), _pair)
+    flat = flat_body("scan", f, treedef_tuple((init_tree, with_rows(xs_tree, steps, "row"))), _pair)
     row_avals = [row(x.aval) for x in rows]
     while True:
         avals = [x.aval for x in init_leaves]
@@ -131,7 +131,7 @@ def scan(
     )
     results = give_back(refs, results)
     n = len(init_leaves)
-    return init_tree.unflatten(results[:n]), y_tree.unflatten(results[n:])
+    return init_tree.unflatten(results[:n]), with_rows(y_tree, steps, "stack").unflatten(results[n:])
 
 
 def _check_carry(what: str, body, in_tree, avals, out_tree, outs) -> None:

@@ -505,3 +505,4 @@ def _first(x):
 
 
 shard_map_p = ShardMap("shard_map")
+seen.part_type, seen.whole_type = local_aval, global_aval

@@ -117,6 +117,28 @@ class ShapedArray:
         """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         return self if self.dtype in INEXACT else make_aval(self.shape, float0)
 
+    to_ct_aval = to_tangent_aval
+
+    def leading_axis_spec(self) -> int:
+        """Where a loop over rows of arrays steps along: the first axis."""
+        return 0
+
+    def dec_rank(self, size, spec: int | None) -> ShapedArray:
+        """The type of a row along the axis `spec`, which has this size; of the whole if it is None."""
+        return self if spec is None else self.update(shape=(*self.shape[:spec], *self.shape[spec + 1 :]))
+
+    def inc_rank(self, size, spec: int | None) -> ShapedArray:
+        """The type of rows of this type, stacked along a new axis `spec`; of one of them if it is None."""
+        return self if spec is None else self.update(shape=(*self.shape[:spec], size, *self.shape[spec:]))
+
+    def shard(self, mesh, manual_axes, check_vma: bool, spec) -> ShapedArray:
+        """The type of the part that a device of a mesh has within `shard_map`."""
+        return seen.part_type(self, spec, mesh, frozenset(manual_axes), check_vma)
+
+    def unshard(self, mesh, check_vma: bool, spec) -> ShapedArray:
+        """The type of the whole array of which the devices of a mesh have parts of this type."""
+        return seen.whole_type(self, spec, mesh, frozenset(mesh.axis_names))
+
     def at_least_vspace(self) -> ShapedArray:
         """The type of tangents, as `to_tangent_aval`; rules of other libraries use this name."""
         return self.to_tangent_aval()
@@ -284,11 +306,14 @@ class Seen:
     Until then, no operation computes how its results are divided, or over which axes they vary.
     `counts` is what processes programs with sizes that values decide; None until there is one.
     `explicit_part` gives the division in a type for a sharding; the module `divisions` sets it.
+    `part_type` and `whole_type` are what `shard_map` does to types; its module sets them.
     """
 
-    __slots__ = ("divisions", "meshes", "counts", "explicit_part")
+    __slots__ = ("divisions", "meshes", "counts", "explicit_part", "part_type", "whole_type")
     counts: Any
     explicit_part: Any
+    part_type: Any
+    whole_type: Any
 
     def __init__(self):
         self.divisions = self.meshes = False

@@ -37,6 +37,7 @@ __all__ = [
     "AvalMutableQDD",
     "AvalQDD",
     "HiPrimitive",
+    "HiPspec",
     "HiType",
     "MutableHiType",
     "ShapedArray",
@@ -61,7 +62,15 @@ class HiType(AbstractValue):
     - `lower_val(value) -> [array]` and `raise_val(*arrays) -> value`;
     - `to_tangent_aval()`: the type of tangents, which is a `HiType` or the type of an array.
 
-    Derivatives add values of the type by adding their arrays.
+    Loops over rows of such values need the types of rows and of stacks of them,
+
+    - `dec_rank(size, spec)` and `inc_rank(size, spec)`, where `spec` is what `leading_axis_spec()` returns.
+
+    `shard_map` with a `HiPspec` needs the types of the parts of devices, and of the whole of them,
+
+    - `shard(mesh, manual_axes, check_vma, spec)` and `unshard(mesh, check_vma, spec)`.
+
+    The types of arrays have these methods, too. Derivatives add values of the type by adding their arrays.
 
     Example:
         >>> import dataclasses
@@ -110,6 +119,55 @@ class HiType(AbstractValue):
     def to_ct_aval(self) -> Any:
         """The type of cotangents, which is that of tangents."""
         return self.to_tangent_aval()
+
+    def leading_axis_spec(self) -> Any:
+        """What says that a loop steps along the first axes of a value's arrays; a subclass defines it."""
+        raise NotImplementedError(f"for loops over rows, {type(self).__name__} must implement `leading_axis_spec`.")
+
+    def dec_rank(self, size: Any, spec: Any) -> Any:
+        """The type of a row; a subclass defines it."""
+        raise NotImplementedError(f"for loops over rows, {type(self).__name__} must implement `dec_rank`.")
+
+    def inc_rank(self, size: Any, spec: Any) -> Any:
+        """The type of stacked values; a subclass defines it."""
+        raise NotImplementedError(f"for results of loops, {type(self).__name__} must implement `inc_rank`.")
+
+    def shard(self, mesh: Any, manual_axes: Any, check_vma: bool, spec: Any) -> Any:
+        """The type of one device's part of a value; a subclass defines it."""
+        raise NotImplementedError(f"for shard_map, {type(self).__name__} must implement `shard`.")
+
+    def unshard(self, mesh: Any, check_vma: bool, spec: Any) -> Any:
+        """The type of the whole of which devices have parts; a subclass defines it."""
+        raise NotImplementedError(f"for shard_map, {type(self).__name__} must implement `unshard`.")
+
+
+class HiPspec:
+    """The base class of what a library writes in `in_specs` and `out_specs` of `shard_map` for its values.
+
+    A subclass defines `to_lo()`, which lists the PartitionSpecs of the arrays that a value is made of, and may
+    define `to_tangent_spec()`, the spec of tangents, if these are made of other arrays.
+
+    Example:
+        >>> from gradix.experimental import hijax
+        >>> from gradix.sharding import PartitionSpec as P
+        >>> class RowsOfBoth(hijax.HiPspec):
+        ...     def to_lo(self):
+        ...         return [P("x"), P("x")]
+        >>> RowsOfBoth().to_tangent_spec().to_lo()
+        [PartitionSpec('x',), PartitionSpec('x',)]
+    """
+
+    def to_lo(self) -> Any:
+        """The PartitionSpec of each array that a value is made of; a subclass defines it."""
+        raise NotImplementedError(f"{type(self).__name__} must implement `to_lo`.")
+
+    def to_tangent_spec(self) -> Any:
+        """The spec of tangents: the same."""
+        return self
+
+    def to_ct_spec(self) -> Any:
+        """The spec of cotangents: that of tangents."""
+        return self.to_tangent_spec()
 
 
 class MutableHiType(AbstractValue):

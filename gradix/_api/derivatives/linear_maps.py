@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from gradix._api.boundary import cotangents_above
 from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import broadcast_prefix, numbered, register_pytree_node, tree_flatten as flatten
@@ -152,7 +153,10 @@ class Pullback:
         """The cotangents of the inputs; those that are not wanted are None, and not computed."""
         try:
             leaves, tree = flatten(cts)
-            if tree != self.out_tree:
+            above = cotangents_above(cts, self.out_tree) if tree != self.out_tree else None
+            if above is not None:
+                leaves = [zeros(tangent_aval(a)) if c is None else c for c, a in zip(above, self.out_avals)]
+            elif tree != self.out_tree:
                 raise self.error(
                     f"unexpected tree structure of argument to {self.shown}: the cotangent tree does not match: got "
                     f"{tree}, but expected to match {self.out_tree}, the structure of the function's output."

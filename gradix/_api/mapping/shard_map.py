@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, name_of
-from gradix._api.boundary import Flat, arrays, positional
+from gradix._api.boundary import Flat, arrays, positional, with_values_above
 from gradix._api.constraints import reshard
 from gradix._api.refs import Lent
 from gradix._base import config as _config
@@ -32,6 +32,7 @@ from gradix._ops.collectives import names_of, vary
 from gradix._transforms.staging import stage_open
 
 _numbers = lazy_module("gradix._api.mapping.parts_with_numbers")
+_values = lazy_module("gradix._api.mapping.parts_of_values")
 _options = _config.state
 _ARRAYS = (Array, Ref, np.ndarray, np.generic)
 
@@ -128,6 +129,9 @@ class _ShardMapped:
         self.check_vma, self.divides = check_vma, divides
 
     def __call__(self, args: tuple):
+        above = with_values_above(args)
+        if above is not None:
+            return self._of_values(*above)
         leaves, tree = flatten(args)
         if not any(isinstance(x, Ref) for x in leaves):
             return self._of_operands(args, leaves, tree, None)[0]
@@ -136,6 +140,21 @@ class _ShardMapped:
             result, last = self._of_operands(args, leaves, tree, lent)
         lent.close(last)
         return result
+
+    def _of_values(self, leaves: list, tree) -> Any:
+        """The result for arguments of which some are values of types above arrays."""
+        mesh, axes = self._mesh()
+
+        def mapped(function, in_specs, out_specs):
+            return _ShardMapped(function, out_specs, in_specs, self.mesh, self.axes, check_vma=self.check_vma)
+
+        types = (
+            lambda aval, spec: aval.shard(mesh, axes, self.check_vma, spec),
+            lambda aval, spec: aval.unshard(mesh, self.check_vma, spec),
+            lambda x, spec: _divided(x, spec, mesh, axes),
+        )
+        out_specs = self.out_specs() if callable(self.out_specs) else self.out_specs
+        return _values.call(mapped, self.f, (self.in_specs, out_specs), types, leaves, tree=tree)
 
     def _of_operands(self, args: tuple, leaves: list, tree, lent: Lent | None) -> tuple[Any, list]:
         """The result, and the last values of refs among the arguments, whose parts are refs inside."""
