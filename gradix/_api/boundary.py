@@ -125,6 +125,9 @@ def with_nodes(tree: Any) -> Any:
     return treedef.unflatten(map(_node, leaves)) if has_values(leaves) else tree
 
 
+_BLANK = object()  # stands for any leaf
+
+
 def with_rows(tree: Any, size: Any, change: str) -> Any:
     """The structure of a tree whose values have the types of rows, or of stacks of them.
 
@@ -139,10 +142,8 @@ def with_rows(tree: Any, size: Any, change: str) -> Any:
         kind = values.get(type(x))
         return x if kind is None or getattr(kind, change) is None else getattr(kind, change)(x, size)
 
-    nodes, outer = tree_flatten(
-        tree.unflatten([None] * tree.num_leaves), is_leaf=lambda x: type(x) in values or x is None
-    )
-    return tree_flatten(outer.unflatten(map(changed, nodes)), is_leaf=lambda x: x is None)[1]
+    nodes, outer = tree_flatten(tree.unflatten([_BLANK] * tree.num_leaves), is_leaf=lambda x: type(x) in values)
+    return tree_flatten(outer.unflatten(map(changed, nodes)))[1]
 
 
 def with_values_above(tree: Any) -> tuple[list, Any] | None:
@@ -165,15 +166,13 @@ def cotangents_above(cts: Any, tree: Any) -> list | None:
         a list in which None stands for zeros; None if the trees do not match.
     """
     above = {cls for cls, kind in values.items() if kind.cotangent is not None}
-    is_leaf = lambda x: x is None or type(x) in above
-    nodes, outer = tree_flatten(tree.unflatten([None] * tree.num_leaves), is_leaf=is_leaf)
+    nodes, outer = tree_flatten(tree.unflatten([_BLANK] * tree.num_leaves), is_leaf=lambda x: type(x) in above)
     given = with_values_above(cts)
     if given is None or given[1] != outer:
         return None
     found: list = []
     for node, ct in zip(nodes, given[0]):
-        cotangent = None if node is None else values[type(node)].cotangent
-        found += [ct] if cotangent is None else cotangent(node, ct)
+        found += [ct] if node is _BLANK else values[type(node)].cotangent(node, ct)  # type: ignore[misc]
     return found
 
 

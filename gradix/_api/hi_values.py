@@ -181,6 +181,7 @@ def _cotangents(value: HiValue, ct: Any) -> list:
     return [*[None] * len(value.arrays), *[a for a, t in zip(arrays, types) if t.dtype != float0]]
 
 
+library_values.types[HiValue] = lambda value: value.aval
 values[HiValue] = Value(opened, _share, is_above=True, cotangent=_cotangents, row=_row, stack=_stack)
 
 

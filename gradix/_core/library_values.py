@@ -63,3 +63,6 @@ containers: dict[type, Any] = {}  # class -> how vmap maps its instances
 axes_of_containers: set[type] = set()  # the classes of axis specifications for containers
 # classes whose values a mapped function may return: vmap hands them on as they are
 handed_on: set[type] = set()
+# what makes a ref of a value of a type above arrays, and of zeros of such a type; `_api.hi_refs` sets them
+ref_of_value: Callable[[Any], Any] | None = None
+ref_of_type: Callable[[Any], Any] | None = None

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradix._base import source
 from gradix._base.errors import NotAValueError
+from gradix._core import library_values
 from gradix._core.array import as_array
 from gradix._core.aval import AbstractValue, ShapedArray
 from gradix._core.trace import LEAKED, Trace, Tracer, state
@@ -363,6 +364,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         )
     if kind not in (None, "no_grad_no_remat"):
         raise ValueError(f"new_ref: kind must be None or 'no_grad_no_remat', got {kind!r}.")
+    if library_values.ref_of_value is not None and type(init_val) in library_values.types:
+        return library_values.ref_of_value(init_val)
     value: Any = as_array(init_val)
     if value.aval.weak_type:
         value = value.astype(value.dtype)
@@ -380,6 +383,8 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
         >>> gradix.empty_ref(gradix.ShapeDtypeStruct((2,), "float32"))
         Ref([0., 0.], dtype=float32)
     """
+    if library_values.ref_of_type is not None and hasattr(ty, "raise_val") and not isinstance(ty, ShapedArray):
+        return library_values.ref_of_type(ty)
     if not (hasattr(ty, "shape") and hasattr(ty, "dtype")):
         raise TypeError(
             f"empty_ref takes a type with a shape and a dtype, got {ty!r}. Write ShapeDtypeStruct(shape, dtype)."
@@ -396,7 +401,7 @@ def freeze(ref: Ref) -> Any:
         >>> gradix.freeze(ref)
         Array(3., dtype=float32)
     """
-    return _end(ref, "freeze")
+    return ref._frozen() if hasattr(ref, "_frozen") else _end(ref, "freeze")
 
 
 def free_ref(ref: Ref) -> None:

@@ -13,7 +13,7 @@ import operator as _operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradix._api import hi_boxes as _hi_boxes, hi_calls as _hi_calls
+from gradix._api import hi_boxes as _hi_boxes, hi_calls as _hi_calls, hi_refs as _hi_refs  # noqa: F401
 from gradix._api.hi_values import HiValue, is_value, register as _register, type_of
 from gradix._api.inspect import typeof as _typeof
 from gradix._api.mapping.custom_batching import custom_vmap as _custom_vmap

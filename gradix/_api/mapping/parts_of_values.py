@@ -8,6 +8,7 @@ from typing import Any
 from gradix._api.hi_values import is_above, is_value, made_of, opened, tangent_lo_types, tangent_type
 from gradix._base.tree import flatten_axes, tree_flatten
 from gradix._core.dtypes import float0
+from gradix._core.sharding import PartitionSpec
 
 
 def call(mapped: Callable, f: Callable, specs: tuple, types: tuple[Callable, ...], leaves: Sequence, *, tree) -> Any:
@@ -52,7 +53,7 @@ class _Leaf:
         if is_value(x):
             node = opened(x)
             self.aval, self.n = node.aval, len(node.arrays)
-            if not hasattr(spec, "to_lo"):
+            if isinstance(spec, PartitionSpec) or not hasattr(spec, "to_lo"):
                 raise TypeError(
                     f"shard_map {which}: a value of type {self.aval} is divided by a HiPspec of its library, whose "
                     f"method to_lo() lists the PartitionSpecs of the value's arrays; got {spec!r}."
@@ -74,6 +75,6 @@ class _Leaf:
 def _specs_of_carriers(aval: Any, spec: Any) -> list:
     """The PartitionSpecs of the arrays of a tangent that have derivatives."""
     tangent = spec.to_tangent_spec() if hasattr(spec, "to_tangent_spec") else spec
-    found = tangent.to_lo() if hasattr(tangent, "to_lo") else [tangent]
+    found = [tangent] if isinstance(tangent, PartitionSpec) else tangent.to_lo()
     types = tangent_lo_types(aval) if is_above(tangent_type(aval)) else [tangent_type(aval)]
     return [s for s, a in zip(found, types) if a.dtype != float0]
