@@ -176,6 +176,26 @@ def cotangents_above(cts: Any, tree: Any) -> list | None:
     return found
 
 
+def tangents_above(tree: Any, tangents: list) -> Any:
+    """The tree of tangents of results, in which those of values of types above arrays are values, too.
+
+    Args:
+        tree: the structure of the results, in which values are nodes.
+        tangents: the tangent of each leaf.
+    """
+    above = {cls for cls, kind in values.items() if kind.cotangent is not None}
+    nodes, outer = tree_flatten(tree.unflatten([_BLANK] * tree.num_leaves), is_leaf=lambda x: type(x) in above)
+    given, found = iter(tangents), []
+    for node in nodes:
+        if node is _BLANK:
+            found.append(next(given))
+            continue
+        own = [next(given) for _ in tree_flatten(node)[0]]
+        share = values[type(node)].share(node)
+        found.append(share.gradient(own[len(own) - len(share.operands) :]))
+    return outer.unflatten(found)
+
+
 def has_values(leaves) -> bool:
     """Whether any leaf is made of further leaves."""
     return not values.keys().isdisjoint(map(type, leaves))

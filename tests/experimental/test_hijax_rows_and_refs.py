@@ -82,6 +82,35 @@ def make(*parts):
     return Make(*[gradix.typeof(p) for p in parts])(*parts)
 
 
+class Product(hijax.VJPHiPrimitive):
+    """Of the parts of two values, with a rule for forward mode."""
+
+    def __init__(self, one, other):
+        self.in_avals, self.out_aval, self.params = (one, other), one, {}
+        super().__init__()
+
+    def expand(self, one, other):
+        return Duo(tuple([a * b for a, b in zip(one.parts, other.parts)]))
+
+    def jvp(self, primals, tangents):
+        (one, other), (t_one, t_other) = primals, tangents
+        moved = [product(one, t_other), product(t_one, other)]
+        return product(one, other), Sum(*map(gradix.typeof, moved))(*moved)
+
+
+class Sum(hijax.VJPHiPrimitive):
+    def __init__(self, one, other):
+        self.in_avals, self.out_aval, self.params = (one, other), one, {}
+        super().__init__()
+
+    def expand(self, one, other):
+        return Duo(tuple([a + b for a, b in zip(one.parts, other.parts)]))
+
+
+def product(one, other):
+    return Product(gradix.typeof(one), gradix.typeof(other))(one, other)
+
+
 def part(duo, index):
     return Part(gradix.typeof(duo), index)(duo)
 
@@ -153,6 +182,16 @@ def test_the_cotangent_of_a_result_is_a_value(call):
     assert [float(c) for c in pull(Duo((jnp.float32(1), jnp.float32(10))))] == [12, 3]
     with pytest.raises(ValueError, match="unexpected tree structure"):
         pull(jnp.float32(1))
+
+
+@CALLS
+def test_tangents_of_values_are_values(call):
+    of = lambda *xs: Duo(tuple([jnp.float32(x) for x in xs]))
+    one, other = of(2, 3), of(5, 7)
+    out, along = gradix.jvp(call(lambda a, b, c: product(a, b)), (one, other, 1.0), (of(1, 0), of(0, 1), 0.0))
+    assert [float(p) for p in out.parts] == [10, 21] and [float(p) for p in along.parts] == [5, 3]
+    (out, count), along = gradix.jvp(call(lambda a: (product(a, other), jnp.float32(4))), (one,), (of(1, 1),))
+    assert count == 4 and [float(p) for p in along[0].parts] == [5, 7] and along[1] == 0
 
 
 def test_a_rule_is_told_which_arguments_have_derivatives():

@@ -9,7 +9,16 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of, named_as
-from gradix._api.boundary import Flat, arrays, has_holders, opened, positional, values
+from gradix._api.boundary import (
+    Flat,
+    arrays,
+    has_holders,
+    opened,
+    positional,
+    tangents_above,
+    values,
+    with_values_above,
+)
 from gradix._api.derivatives.linear_maps import (
     Pullback,
     Pushforward,
@@ -32,7 +41,7 @@ from gradix._api.derivatives.nondiff import (
 )
 from gradix._api.refs import Lent
 from gradix._base.tracebacks import filter_frames
-from gradix._base.tree import tree_structure
+from gradix._base.tree import tree_flatten, tree_structure
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -236,8 +245,6 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
     """
     try:
         check_callable("jvp", fun)
-        if values:
-            refuse_values("jvp", primals, but_holders=True)
         for what, x in (("primals", primals), ("tangents", tangents)):
             if not isinstance(x, (tuple, list)):
                 raise TypeError(
@@ -248,6 +255,9 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
             parted = Parted(tuple(primals), range(len(primals)), share_of_value)
             along = Parted(tuple(tangents), range(len(tangents)), share_of_value)
             return jvp(parted.function(fun), parted.args, along.args, has_aux)  # type: ignore[call-overload]
+        above = with_values_above(tuple(primals)) if values else None
+        if above is not None and not has_holders(opened(tuple(primals))[0]):
+            return _jvp_above(fun, *above, tuple(tangents), has_aux)
         leaves, tree = opened(tuple(primals))
         t_leaves, t_tree = opened(tuple(tangents))
         if tree != t_tree:
@@ -272,13 +282,37 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
         if has_aux:
             ys, aux = flat.split_aux(ys)
         out_ts = [shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
-        out, along_it = flat.out_tree.unflatten(ys), flat.out_tree.unflatten(out_ts)
-        if values:
-            along_it = completed(out, along_it)
+        out = flat.out_tree.unflatten(ys)
+        along_it = completed(out, tangents_above(flat.out_tree, out_ts)) if values else flat.out_tree.unflatten(out_ts)
         return (out, along_it, aux) if has_aux else (out, along_it)
     except Exception as error:
         filter_frames(error)
         raise
+
+
+def _jvp_above(fun: Callable, leaves: list, tree, tangents: tuple, has_aux: bool):
+    """`jvp` at arguments of which some leaves are values of types above arrays, as are their tangents."""
+    t_leaves, t_tree = with_values_above(tangents) or tree_flatten(tangents)
+    if t_tree != tree:
+        raise TypeError(
+            f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
+            f"structure {tree} whereas tangents have tree structure {t_tree}."
+        )
+    shares = [share_of_value(x) for x in leaves]
+    operands = [x if s is None else s.operands for x, s in zip(leaves, shares)]
+    ts = [t if s is None else _arrays_along(x, t, len(s.operands)) for x, t, s in zip(leaves, t_leaves, shares)]
+
+    def function(parts):
+        return fun(*tree.unflatten([p if s is None else s.inside(p) for p, s in zip(parts, shares)]))
+
+    return jvp(named_as(fun)(function), (operands,), (ts,), has_aux)  # type: ignore[call-overload]
+
+
+def _arrays_along(x: Any, tangent: Any, n: int) -> list:
+    """The tangents of the arrays in which a value of a type above arrays has derivatives."""
+    node = values[type(x)].node(x)
+    found = values[type(node)].cotangent(node, tangent)  # type: ignore[misc]
+    return found[len(found) - n :]
 
 
 def _check_holders(leaves: list, tangents: list) -> None:
