@@ -321,8 +321,8 @@ def debug_print(
     """
     if fmt is None:
         _check_alone("debug.print", args, kwargs)
-        return lambda fmt, *args, **kwargs: debug_print(
-            fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check, **kwargs
+        return lambda fmt, *args, **kwargs: _debug_print(
+            fmt, args, kwargs, ordered, skip_format_check, partitioned=partitioned
         )
     return _debug_print(fmt, args, kwargs, ordered, skip_format_check, partitioned=partitioned)
 
@@ -350,8 +350,8 @@ def debug_log(
     """
     if fmt is None:
         _check_alone("debug.log", args, kwargs)
-        return lambda fmt, *args, **kwargs: debug_log(
-            fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check, **kwargs
+        return lambda fmt, *args, **kwargs: _debug_print(
+            fmt, args, kwargs, ordered, skip_format_check, partitioned=partitioned, tell=_logger.info
         )
     return _debug_print(fmt, args, kwargs, ordered, skip_format_check, partitioned=partitioned, tell=_logger.info)
 

@@ -184,3 +184,8 @@ def test_in_shard_map_over_some_axes_the_first_device_along_the_others_calls(cap
 def test_parts_have_no_order():
     with pytest.raises(ValueError, match="ordered=True or partitioned=True, but not both"):
         gradix.debug.print("{}", 1, ordered=True, partitioned=True)
+
+
+def test_names_of_options_are_names_of_values_in_a_second_call(capsys):
+    gradix.debug.print(partitioned=True)("{partitioned} {ordered}", partitioned=1, ordered=2)
+    assert capsys.readouterr().out == "1 2\n"
