@@ -323,3 +323,15 @@ def test_what_export_refuses_by_name():
         gradix.config.update("jax_export_calling_convention_version", version)
         with pytest.raises(ValueError, match=f"from 9 to 10, got {version}"):
             export.export(jnp.sin)
+
+
+def test_derivatives_beside_integers_of_open_sizes():
+    args = export.symbolic_args_specs([np.ones((2, 3), np.int32), np.ones((3, 4), np.float32)], ["2, a", "a, 4"])
+    exported = export.export(gradix.jit(lambda i, x: (2 * i.T, x.T * x.T)))(*args)
+    read = export.deserialize(exported.serialize(vjp_order=2))
+    assert [str(a.shape) for a in read.vjp().out_avals] == ["(2, a)", "(a, 4)"]
+    x = np.arange(20, dtype=np.float32).reshape(5, 4)
+    (_, squares), pull = gradix.vjp(read.call, np.ones((2, 5), np.int32), x)
+    zeros, slope = pull((np.zeros((5, 2), gradix.dtypes.float0), np.ones(squares.shape, np.float32)))
+    assert zeros.shape == (2, 5) and zeros.dtype == gradix.dtypes.float0
+    np.testing.assert_array_equal(slope, 2 * x)
