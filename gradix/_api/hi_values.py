@@ -165,13 +165,20 @@ for _class in (hi_boxes.Box, hi_boxes.OuterBox):
 
 
 def _row(value: HiValue, size: Any) -> HiValue:
-    aval = value.aval
-    return HiValue(aval.dec_rank(size, aval.leading_axis_spec()), value.arrays, value.carriers)
+    return _resized(value, "dec_rank", size)
 
 
 def _stack(value: HiValue, size: Any) -> HiValue:
-    aval = value.aval
-    return HiValue(aval.inc_rank(size, aval.leading_axis_spec()), value.arrays, value.carriers)
+    return _resized(value, "inc_rank", size)
+
+
+def _resized(value: HiValue, change: str, size: Any) -> HiValue:
+    """The value with the type that its library says; with the same type if the library says nothing."""
+    try:
+        spec = value.aval.leading_axis_spec()
+    except (AttributeError, NotImplementedError):
+        return value
+    return HiValue(getattr(value.aval, change)(size, spec), value.arrays, value.carriers)
 
 
 def _cotangents(value: HiValue, ct: Any) -> list:

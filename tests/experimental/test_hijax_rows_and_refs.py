@@ -225,3 +225,26 @@ def test_types_without_rows_say_what_to_write():
     for name, args in (("leading_axis_spec", ()), ("dec_rank", (2, 0)), ("shard", (None, (), True, None))):
         with pytest.raises(NotImplementedError, match=f"Bare must implement `{name}`"):
             getattr(Bare(), name)(*args)
+
+
+def test_a_type_that_says_nothing_of_rows_is_stacked_as_its_arrays():
+    @dataclass
+    class Box:
+        held: Any
+
+    class BoxType(hijax.HiType):
+        def lo_ty(self):
+            return [gradix.typeof(jnp.float32(0))]
+
+        def lower_val(self, box):
+            return [box.held]
+
+        def raise_val(self, held):
+            return Box(held)
+
+        def to_tangent_aval(self):
+            return gradix.typeof(jnp.float32(0))
+
+    hijax.register_hitype(Box, lambda box: BoxType())
+    _, boxes = lax.scan(lambda c, x: (c, Box(x * 2)), 0, jnp.arange(3.0))
+    np.testing.assert_array_equal(boxes.held, [0, 2, 4])
