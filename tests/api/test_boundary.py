@@ -132,6 +132,7 @@ OTHERS = {
     "_api/derivatives/gradient_checks.py:at": "evaluates the function, and stages nothing",
     "_api/inspect.py:converted": "puts together the results of a program",
     "_api/mapping/containers.py:flat": "its leaves are containers, which libraries define for vmap alone",
+    "_api/mapping/parts_of_values.py:function": "its leaves are values above arrays, which have one spec each",
     "experimental/jax2tf.py:pulled": "the function is one of TensorFlow",
     "experimental/sparse/transform.py:flat": "its leaves are sparse arrays",
 }
