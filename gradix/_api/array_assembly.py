@@ -12,6 +12,7 @@ from gradix._base.errors import UnexpectedTracerError, class_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array, host_array
+from gradix._core.array_layouts import Format, Layout, order_in
 from gradix._core.aval import located, make_aval
 from gradix._core.divisions import explicit_part
 from gradix._core.mesh import Mesh
@@ -20,7 +21,7 @@ from gradix._core.operators import Array
 from gradix._core.sharding import PartitionSpec, Sharding, SingleDeviceSharding
 from gradix._core.trace import Tracer
 from gradix._runtime import xla
-from gradix._runtime.placement import committed, sharding_of
+from gradix._runtime.placement import committed, order_of, sharding_of
 from gradix._runtime.program import to_device
 
 if TYPE_CHECKING:
@@ -100,14 +101,18 @@ def make_array_from_single_device_arrays(
                 f"array under {sharding}, got shape {a.aval.shape} and dtype {a.aval.dtype}."
             )
     aval = make_aval(shape, kind, bool(arrays) and all(a.aval.weak_type for a in arrays))
-    whole = located(aval, committed(sharding), division=explicit_part(sharding, len(shape)))
+    orders = {order_of(a.aval) for a in arrays}
+    if len(orders) > 1:  # one array has one layout
+        by_device = {d: placed(a, SingleDeviceSharding(d)) for d, a in by_device.items()}
+        orders = {None}
+    whole = located(aval, committed(sharding, *orders), division=explicit_part(sharding, len(shape)))
     if len(assignment_of(sharding)) == 1:
         return ArrayImpl(arrays[0]._host, whole, arrays[0]._buffer)
     return ArrayImpl(None, whole, xla.join([to_device(by_device[d]) for d in mine], aval, sharding))
 
 
 def make_array_from_callback(
-    shape: Sequence[int], sharding: Sharding, data_callback: Callable, dtype: DTypeLike | None = None
+    shape: Sequence[int], sharding: Sharding | Format, data_callback: Callable, dtype: DTypeLike | None = None
 ) -> Array:
     """Make an array over several devices from parts that a function returns.
 
@@ -115,7 +120,7 @@ def make_array_from_callback(
 
     Args:
         shape: the shape of the whole array.
-        sharding: how the array is divided.
+        sharding: how the array is divided, or a `Format`, which says also in which order its axes lie in memory.
         data_callback: takes a tuple of slices, one for each axis, and returns that part.
         dtype: the dtype of the array and of all parts; it is needed if this process has no part.
 
@@ -129,7 +134,12 @@ def make_array_from_callback(
         >>> gradix.make_array_from_callback((3,), SingleDeviceSharding(gradix.devices()[0]), lambda i: data[i])
         Array([0., 1., 2.], dtype=float32)
     """
-    shape, sharding = tuple(shape), as_sharding(sharding, "make_array_from_callback")
+    shape, given = tuple(shape), sharding
+    sharding = as_sharding(given, "make_array_from_callback")
+    order: Any = None
+    if isinstance(given, Format) and isinstance(given.layout, Layout):
+        given.layout.check_compatible_aval(shape)
+        order = order_in(given.layout)
     part = sharding.shard_shape(shape)
     made: dict = {}
     parts = []
@@ -154,7 +164,7 @@ def make_array_from_callback(
                     f"an array of shape {shape} under {sharding} it must have shape {part}."
                 )
             made[key] = value
-        parts.append(placed(made[key], SingleDeviceSharding(device)))
+        parts.append(placed(made[key], SingleDeviceSharding(device), order))
     return make_array_from_single_device_arrays(shape, sharding, parts, dtype=dtype)
 
 

@@ -19,6 +19,7 @@ from gradix._ops.sharding import (
     asked as asked,
     check_explicit,
     divided as divided,
+    layout_constraint_p,
     of_rank as of_rank,
     rearranged as rearranged,
     reshard_p,
@@ -104,7 +105,7 @@ def _apply(name: str, prim, x, given):
     if isinstance(given, Format):
         if type(x) is ArrayImpl and state.stage is None:
             return device_put(x, given)
-        x, given = with_layout_constraint(x, given), given.sharding
+        return with_layout_constraint(_apply(name, prim, x, given.sharding), given)
     sharding = _checked(name, x, given)
     if prim is reshard_p:
         sharding = of_rank(sharding, x.aval.ndim)
@@ -238,12 +239,11 @@ def shard_alike(x: Any, y: Any) -> Any:
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """`x`, which the compiler must lay out in memory as given.
+    """`x`, whose axes must lie in memory as given; a concrete array is copied into that layout.
 
     Args:
         x: arrays in a pytree.
-        layouts: a `Layout` for all, or a tree prefix of `x`. XLA on the CPU lays all arrays out in
-            C order between operations; another order is checked, and has no effect on values.
+        layouts: a `Layout` for all, or a tree prefix of `x`.
 
     Raises:
         ValueError: a layout does not name each axis of its array once.
@@ -251,8 +251,8 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix.experimental.layout import Layout
-        >>> with_layout_constraint(jnp.ones((1, 2)), Layout((1, 0)))
-        Array([[1., 1.]], dtype=float32)
+        >>> with_layout_constraint(jnp.ones((1, 2)), Layout((1, 0))).format.layout.major_to_minor
+        (1, 0)
     """
     leaves, tree = flatten(x)
 
@@ -261,6 +261,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
 
     spread = zip(broadcast_prefix(layouts, x, is_leaf), flatten(x, is_leaf)[0])
     given = [layout for layout, leaf in spread if leaf is not None]
+    out = []
     for a, layout in zip(arrays("with_layout_constraint", leaves, tree, "x"), given, strict=True):
         wanted = layout.layout if isinstance(layout, Format) else layout
         if wanted is not None and not isinstance(wanted, Layout):
@@ -268,10 +269,13 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
                 "layouts passed to `with_layout_constraint` must be of type `Layout`. Got "
                 f"{wanted!r} of type {type(wanted).__name__}."
             )
-        if wanted is not None and sorted(wanted.major_to_minor) != list(range(a.aval.ndim)):
-            raise ValueError(
-                "One of with_layout_constraint arguments is incompatible with its layout annotation "
-                f"{wanted}: its shape is {a.aval.shape}; major_to_minor names each of its "
-                f"{a.aval.ndim} axes once."
-            )
-    return tree.unflatten(leaves)
+        if wanted is not None:
+            try:
+                wanted.check_compatible_aval(a.aval.shape)
+            except (ValueError, NotImplementedError) as e:
+                raise type(e)(
+                    f"One of with_layout_constraint arguments is incompatible with its layout annotation {wanted}: {e}"
+                ) from None
+            a = bind(layout_constraint_p, (a,), {"layout": wanted})
+        out.append(a)
+    return tree.unflatten(out)

@@ -25,6 +25,7 @@ from gradix._ops.basis import is_differentiable
 from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr
 
 _hi_values = lazy_module("gradix._api.hi_values")
+_jitted: Any = lazy_module("gradix._api.jit.jitted_function")
 T = TypeVar("T")
 
 
@@ -207,7 +208,8 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
     Returns:
         A tree of `ShapeDtypeStruct` like the function's result, with the type in place of a value
-        above arrays.
+        above arrays. Those of a jitted function have the shardings and formats that its
+        `out_shardings` names.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -220,6 +222,9 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
         `gradix.make_jaxpr`, `gradix.jit`, `gradix.ShapeDtypeStruct`, `gradix.typeof`.
     """
     check_callable("eval_shape", fun)
+    own: Any = fun
+    if type(own) is _jitted.JitFunction and own._shardings is not None:
+        return own.eval_shape(*args, **kwargs)
     traced = _trace(fun, args, kwargs)
     out = traced.out_tree.unflatten([struct_of(v.aval) for v in traced.jaxpr.outvars[: traced.out_tree.num_leaves]])
     if not values:

@@ -12,7 +12,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, as_array, copied, host_array, is_shared
-from gradix._core.array_layouts import AutoLayout, Format, Layout, row_major
+from gradix._core.array_layouts import AutoLayout, Format, Layout, layout_in, order_in
 from gradix._core.aval import located, make_aval
 from gradix._core.divisions import explicit_part
 from gradix._core.mesh import mesh_to_run_on
@@ -21,9 +21,9 @@ from gradix._core.operators import Array, install
 from gradix._core.sharding import MemorySpace, PartitionSpec, Placement, Shard, Sharding, SingleDeviceSharding
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.markers import separate
-from gradix._ops.sharding import move_p, reshard, sharding_constraint_p
+from gradix._ops.sharding import layout_constraint_p, move_p, reshard, sharding_constraint_p
 from gradix._runtime import xla
-from gradix._runtime.placement import committed, put_on, sharding_of
+from gradix._runtime.placement import Order, committed, order_of, put_on, sharding_of
 from gradix._runtime.program import to_device
 
 transfers = lazy_module("gradix._base.transfers")
@@ -38,7 +38,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     Args:
         x: arrays, or anything convertible to one, in a tree.
         device: a device, a sharding, a PartitionSpec on the mesh in force, a memory
-            (`gradix.memory.Space`), or a tree prefix of these; None leaves the choice open.
+            (`gradix.memory.Space`), a `Format`, which also says in which order the axes lie in memory, or a
+            tree prefix of these; None leaves the choice open.
         src: accepted for compatibility.
         donate: whether the old arrays are given up: True, False or a tree prefix of these.
         may_alias: whether the new arrays may share the memory of the old arrays. They do where they
@@ -178,11 +179,28 @@ def _put(x, place):
         _guard("device_to_device", array.aval, sharding)
     if isinstance(array, Tracer):
         if isinstance(sharding, SingleDeviceSharding):
-            return bind(move_p, (array,), {"to": sharding, "back": None})
-        if not isinstance(sharding, NamedSharding):
-            return array
-        return bind(sharding_constraint_p, (array,), {"sharding": sharding})
-    return placed(array, sharding)
+            array = bind(move_p, (array,), {"to": sharding, "back": None})
+        elif isinstance(sharding, NamedSharding):
+            array = bind(sharding_constraint_p, (array,), {"sharding": sharding})
+        if isinstance(place, Format) and isinstance(place.layout, Layout):
+            array = bind(layout_constraint_p, (array,), {"layout": place.layout})
+        return array
+    return placed(array, sharding, _order_wanted(array, place, sharding))
+
+
+def _order_wanted(x: ArrayImpl, place, sharding: Sharding) -> Order:
+    """The order of the axes of an array that is put somewhere: as asked for, or as it is where that says nothing.
+
+    An array that is divided anew comes in row-major order.
+    """
+    if isinstance(place, Format):
+        asked: Any = order_in(place.layout)
+        return asked
+    before = x.aval.place
+    if before is None or before.order is None:
+        return None
+    stays = before.device is not None and sharding.num_devices == 1 or before.sharding == sharding
+    return before.order if stays else None
 
 
 def _moved(x: ArrayImpl, sharding: Sharding | None) -> ArrayImpl:
@@ -195,7 +213,18 @@ def _moved(x: ArrayImpl, sharding: Sharding | None) -> ArrayImpl:
     return on_default_device(ArrayImpl(first._host, first.aval.plain, first._buffer))
 
 
-seams.move = _moved
+def _laid_out(x: ArrayImpl, layout: Layout) -> ArrayImpl:
+    """A concrete array, in another layout on the same devices."""
+    order: Any = order_in(layout)
+    if order_of(x.aval) == order:
+        return x
+    out = placed(x, sharding_of(x), order)
+    if _is_committed(x):
+        return out
+    return ArrayImpl(None, located(x.aval.plain, Placement(sharding_of(x), False, order)), out._buffer)
+
+
+seams.move, seams.lay_out = _moved, _laid_out
 
 
 def on_default_device(x):
@@ -248,9 +277,9 @@ def _check_is_here(array) -> None:
         )
 
 
-def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
-    """A concrete array, committed to the devices of `sharding`."""
-    place = committed(sharding)
+def placed(x: ArrayImpl, sharding: Sharding, order: Order = None) -> ArrayImpl:
+    """A concrete array, committed to the devices of `sharding`, its axes in this order in memory."""
+    place = committed(sharding, order)
     aval = located(x.aval.plain, place, division=explicit_part(sharding, x.aval.ndim))
     if x.aval is aval:
         return x
@@ -260,13 +289,16 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
         sharding == first if before is None else parts_of(before.sharding, aval.ndim) == parts_of(sharding, aval.ndim)
     )
     if same and (before is None or assignment_of(before.sharding) == assignment_of(sharding)):
-        return ArrayImpl(x._host, aval, to_device(x))
+        if order_of(x.aval) == order:
+            return ArrayImpl(x._host, aval, to_device(x))
+        return ArrayImpl(None, aval, put_on(x, sharding, order))
     if before is not None and not before.is_whole and not before.sharding.is_fully_addressable:
         return bind(sharding_constraint_p, (x,), {"sharding": sharding})
-    if place.is_whole and place.device is None:
+    if place.is_whole and place.device is None and order is None:
         # it is copied to the device when it is first needed there
         return ArrayImpl(x.host, aval)
-    return ArrayImpl(x._host if place.is_whole else None, aval, put_on(x, sharding))
+    is_held = place.is_whole and order is order_of(x.aval) is None
+    return ArrayImpl(x._host if is_held else None, aval, put_on(x, sharding, order))
 
 
 def _guard(direction: str, aval, sharding) -> None:
@@ -332,7 +364,7 @@ def _global_shards(x) -> list[Shard]:
         replica = seen[key] = seen.get(key, -1) + 1
         data = None
         if device in here:
-            local = located(part, committed(SingleDeviceSharding(device)))
+            local = located(part, committed(SingleDeviceSharding(device), place.order))
             buffer = next(buffers, None)
             data = ArrayImpl(x._host if buffer is None else None, local, buffer)
         out.append(Shard(device, index, data, replica))
@@ -383,6 +415,6 @@ _MEMBERS: dict[str, Any] = {
     "global_shards": property(_global_shards),
     "addressable_data": _addressable_data,
     "unsafe_buffer_pointer": _unsafe_buffer_pointer,
-    "format": property(lambda x: Format(row_major(x.aval.ndim), _place(x))),
+    "format": property(lambda x: Format(layout_in(order_of(x.aval), x.aval.ndim), _place(x))),
 }
 install(_MEMBERS)

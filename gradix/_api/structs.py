@@ -10,7 +10,7 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._base.errors import class_of
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.array_layouts import AutoLayout, Format, Layout
+from gradix._core.array_layouts import AutoLayout, Format, Layout, order_in
 from gradix._core.aval import ShapedArray, dtype_name, located, make_aval, marks_of, within
 from gradix._core.divisions import explicit_part
 from gradix._core.dtypes import ExtendedDType, canonicalize_dtype
@@ -147,6 +147,8 @@ def _placed(given, shape: tuple) -> tuple[Sharding | PartitionSpec | None, Layou
                 f"`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got {given}."
             )
         given, layout = given.sharding, given.layout
+        if layout is not None:
+            layout.check_compatible_aval(shape)
     if isinstance(given, PartitionSpec):
         if len(given) > len(shape):
             raise ValueError(
@@ -196,14 +198,16 @@ def typed(x) -> Typed | Ref:
         )
         sharding = getattr(x, "sharding", None)
         if isinstance(sharding, Sharding):
-            aval = located(aval, committed(sharding), division=explicit_part(sharding, aval.ndim))
+            layout = getattr(x, "layout", None)
+            order: Any = order_in(layout) if isinstance(layout, Layout) else None
+            aval = located(aval, committed(sharding, order), division=explicit_part(sharding, aval.ndim))
         elif marks := marks_of(getattr(x, "manual_axis_type", None)):
             aval = located(aval, vma=marks)
         return Ref(AbstractRef(aval), None) if getattr(x, "is_ref", False) is True else Typed(aval)
     return Typed(as_array(x).aval)
 
 
-def struct_of(aval, sharding: Sharding | None = None) -> ShapeDtypeStruct:
+def struct_of(aval, sharding: Sharding | Format | None = None) -> ShapeDtypeStruct:
     """The `ShapeDtypeStruct` of a type; without a sharding, with its division over `Explicit` axes."""
     return ShapeDtypeStruct(
         aval.shape,

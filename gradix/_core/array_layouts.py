@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from gradix._core.sharding import Sharding
 
+ATTRIBUTE = "mhlo.layout_mode"  # of those arguments and results of a module that are not in row-major order
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -47,11 +49,26 @@ class Layout:
         return replace(self, **changes)
 
     def check_compatible_aval(self, aval_shape) -> None:
-        """Raise ValueError for the shape of an array with another number of axes."""
+        """Raise for the shape of an array that cannot lie so.
+
+        Raises:
+            ValueError: the array has another number of axes, or the layout does not name each once.
+            NotImplementedError: the layout has a tiling.
+        """
         if len(self.major_to_minor) != len(aval_shape):
             raise ValueError(
                 "Length of major_to_minor and the rank of the value should match. Got "
                 f"major_to_minor={self.major_to_minor} and shape={tuple(aval_shape)}."
+            )
+        if sorted(self.major_to_minor) != list(range(len(aval_shape))):
+            raise ValueError(
+                f"major_to_minor of a layout must name each of the {len(aval_shape)} axes of an array of shape "
+                f"{tuple(aval_shape)} once, from 0 on; got {self.major_to_minor}."
+            )
+        if self.tiling:
+            raise NotImplementedError(
+                f"arrays are laid out by the order of their axes alone, got tiling={self.tiling} for shape "
+                f"{tuple(aval_shape)}. Leave tiling out."
             )
 
 
@@ -107,6 +124,14 @@ class Format:
             )
 
 
-def row_major(ndim: int) -> Layout:
-    """The layout of C order, which XLA gives arguments and results of programs by default."""
-    return Layout(tuple(range(ndim)), ())
+def layout_in(order: tuple[int, ...] | None, ndim: int) -> Layout:
+    """The layout of arrays whose axes lie in this order; None is row-major order, which XLA takes by default."""
+    return Layout(tuple(range(ndim)) if order is None else order, ())
+
+
+def order_in(layout: Layout | AutoLayout | None) -> tuple[int, ...] | AutoLayout | None:
+    """The order of axes that a layout asks for; None is row-major order, or none asked for."""
+    if not isinstance(layout, Layout):
+        return layout
+    order = layout.major_to_minor
+    return None if order == tuple(range(len(order))) else order

@@ -137,7 +137,7 @@ def rows(self):
     """The parts of a concrete array along its first axis."""
     host = np.asarray(self.host)
     aval = self.aval
-    place = aval.place if aval.place is not None and aval.place.device is not None else None
+    place = aval.place.of_rank(aval.ndim - 1) if aval.place is not None and aval.place.device is not None else None
     inner = located(make_aval(aval.shape[1:], aval.dtype, aval.weak_type), place)
     return [ArrayImpl(row if isinstance(row, np.ndarray) else np.asarray(row, host.dtype), inner) for row in host]
 

@@ -28,6 +28,8 @@ reshard: Callable[..., Any]
 vary: Callable[..., Any]
 # (array, sharding or None) -> a concrete array on other devices; `_api.placing`
 move: Callable[..., Any]
+# (array, layout) -> a concrete array in another layout on the same devices; `_api.placing`
+lay_out: Callable[..., Any]
 # (dimension) -> the array that has its value when the program runs; `_ops.dimension_values`
 dimension_as_array: Callable[..., Any] | None = None
 # (whole leading axes, mesh axes, function, types, functions before it) -> what the compiler asks for the program in

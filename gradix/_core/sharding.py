@@ -349,15 +349,18 @@ class MemorySpace(enum.Enum):
 
 
 class Placement:
-    """The sharding of a concrete array, and whether it is committed to it; a part of its type."""
+    """The sharding of a concrete array, and whether it is committed to it; a part of its type.
 
-    __slots__ = ("sharding", "is_committed", "device", "is_whole", "is_readable", "_hash")
+    `order` is the order of its axes in the memory of a device, slowest first; None is row-major order.
+    """
 
-    def __init__(self, sharding: Sharding, is_committed: bool = True):
-        self.sharding, self.is_committed = sharding, is_committed
+    __slots__ = ("sharding", "is_committed", "order", "device", "is_whole", "is_readable", "_hash")
+
+    def __init__(self, sharding: Sharding, is_committed: bool = True, order: tuple[int, ...] | None = None):
+        self.sharding, self.is_committed, self.order = sharding, is_committed, order
         if getattr(getattr(sharding, "mesh", None), "is_abstract", False):  # the type of an array on devices to come
             self.device, self.is_whole, self.is_readable = None, False, False
-            self._hash = hash((sharding, is_committed))
+            self._hash = hash((sharding, is_committed, order))
             return
         devices = sharding.device_set if sharding.num_devices == 1 else ()
         self.device = next(iter(devices)) if devices else None
@@ -366,11 +369,14 @@ class Placement:
         self.is_readable = self.is_whole or (
             sharding.is_fully_addressable or (sharding.is_fully_replicated and bool(sharding.addressable_devices))
         )
-        self._hash = hash((sharding, is_committed))
+        self._hash = hash((sharding, is_committed, order))
 
     def __eq__(self, other) -> bool:
         return self is other or (
-            isinstance(other, Placement) and self.is_committed == other.is_committed and self.sharding == other.sharding
+            isinstance(other, Placement)
+            and self.is_committed == other.is_committed
+            and self.order == other.order
+            and self.sharding == other.sharding
         )
 
     def __hash__(self) -> int:
@@ -378,6 +384,8 @@ class Placement:
 
     def of_rank(self, ndim: int) -> Placement:
         """The place of a result that each device holds; on explicit meshes its spec has an entry for each axis."""
+        if self.order is not None:
+            return Placement(self.sharding, self.is_committed).of_rank(ndim)
         sharding: Any = self.sharding
         mesh = getattr(sharding, "mesh", None)
         if mesh is None or not self.is_whole or len(sharding.spec) == ndim:
@@ -387,7 +395,8 @@ class Placement:
         return self if len(sharding.spec) < ndim else Placement(sharding.update(spec=PartitionSpec()))
 
     def __repr__(self) -> str:
-        return f"Placement({self.sharding}, is_committed={self.is_committed})"
+        order = "" if self.order is None else f", order={self.order}"
+        return f"Placement({self.sharding}, is_committed={self.is_committed}{order})"
 
 
 class Shard:

@@ -1,4 +1,4 @@
-"""Primitives that set how a value is sharded: sharding_constraint, reshard, shard_alike."""
+"""Primitives that set how a value lies on devices: sharding_constraint, reshard, shard_alike, layout_constraint."""
 
 from __future__ import annotations
 
@@ -237,7 +237,42 @@ class ShardAlike(Primitive):
         return [x, y]
 
 
+class LayoutConstraint(Primitive):
+    """The operand itself, whose axes must lie in a device's memory in the order that `layout` names.
+
+    A result of a program that is a result of this operation has that layout.
+    """
+
+    mesh = MeshTraits(placed=True)
+    values = ValueTraits(keeps_nan=True)
+
+    def abstract(self, x, *, layout):
+        return x
+
+    def run(self, args, params):
+        return seams.lay_out(args[0], params["layout"])
+
+    def jvp(self, primals, tangents, **params):
+        (t,) = tangents
+        return bind(self, primals, params), None if t is None else bind(self, (t,), params)
+
+    def transpose(self, ct, x, **params):
+        return [bind(self, (ct,), params)]
+
+    def batch(self, axis, args, axes, *, layout):
+        (x,), (a,) = args, axes
+        order = (0, *[k + 1 for k in layout.major_to_minor])
+        return bind(self, (move_axis(x, a, 0),), {"layout": layout.update(major_to_minor=order)}), 0
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
+
+    def lower(self, em, out, x, *, layout):
+        return em.laid_out(x, layout.major_to_minor)
+
+
 shard_alike_p, move_p = ShardAlike("shard_alike"), Move("move")
+layout_constraint_p = LayoutConstraint("layout_constraint")
 sharding_constraint_p, reshard_p, to_auto_p = (Constraint("sharding_constraint"), Reshard("reshard"), ToAuto("to_auto"))
 
 

@@ -67,7 +67,7 @@ def _may_do(program: Program, closed: ClosedJaxpr, home: Home) -> bool:
     its position in the mesh.
     """
     executable = program.executable
-    if home.mesh is None or len(home.devices) < 2 or program.donated or program.consts:
+    if home.mesh is None or len(home.devices) < 2 or program.donated or program.consts or not program.orders.are_usual:
         return False
     if closed.consts or executable.is_awaited:
         return False

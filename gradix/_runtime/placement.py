@@ -22,12 +22,23 @@ from gradix._runtime import xla
 transfers = lazy_module("gradix._base.transfers")
 
 _options = config.state
-_placements: BoundedCache[Sharding, Placement] = BoundedCache(4096)
+_placements: BoundedCache[Any, Placement] = BoundedCache(4096)
+
+# The order of an array's axes in memory, slowest first; None is row-major order.
+Order = tuple[int, ...] | None
 
 
-def committed(sharding: Sharding) -> Placement:
-    """The placement of arrays that are committed to a sharding."""
-    return _placements.get(sharding) or _placements.keep(sharding, Placement(sharding))
+def committed(sharding: Sharding, order: Order = None) -> Placement:
+    """The placement of arrays that are committed to a sharding, with their axes in this order."""
+    if order is None:
+        return _placements.get(sharding) or _placements.keep(sharding, Placement(sharding))
+    key = sharding, order
+    return _placements.get(key) or _placements.keep(key, Placement(sharding, True, order))
+
+
+def order_of(aval) -> Order:
+    """The order of the axes of an array in memory; None is row-major order."""
+    return None if aval.place is None else aval.place.order
 
 
 def sharding_of(array) -> Sharding:
@@ -107,20 +118,40 @@ def _on(what: str, devices) -> str:
     return f"{what} with device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"
 
 
+class Orders(NamedTuple):
+    """The orders of the axes of a program's arguments and results in memory; XLA chooses those that are AUTO."""
+
+    ins: Sequence[Any]
+    outs: Sequence[Any]
+
+    @property
+    def are_usual(self) -> bool:
+        """Whether all are row-major."""
+        return not any(o is not None for o in (*self.ins, *self.outs))
+
+
 class Sides(NamedTuple):
-    """The shardings in which a program takes its arguments and gives its results; None is free."""
+    """The shardings in which a program takes its arguments and gives its results; None is free.
+
+    Without `orders` all arguments and results are in row-major order.
+    """
 
     ins: list[Sharding | None]
     outs: list[Sharding | None]
+    orders: Orders | None = None
 
 
-def sides_of(closed: ClosedJaxpr, home: Home, avals, in_shardings, out_shardings) -> Sides:
+def sides_of(
+    closed: ClosedJaxpr, home: Home, avals, in_shardings, out_shardings, orders: Orders | None = None
+) -> Sides:
     """The shardings of a program's arguments and results that types and the user determine.
 
     Args:
         avals: the types of the arguments, with their places.
         in_shardings, out_shardings: for each argument and result the user's sharding, or None.
+        orders: the orders of axes in memory; by default arguments come in their own, and results are row-major.
     """
+    orders = orders or Orders([order_of(a) for a in avals], [None] * len(closed.out_avals))
     mesh = home.mesh
     ins = [w if w is not None else _own(a, home) for w, a in zip(in_shardings or [None] * len(avals), avals)]
     outs = list(out_shardings or [None] * len(closed.out_avals))
@@ -132,7 +163,7 @@ def sides_of(closed: ClosedJaxpr, home: Home, avals, in_shardings, out_shardings
             o if o is not None else _named_by_type(home, given.get(v, a), a)
             for o, v, a in zip(outs, closed.jaxpr.outvars, closed.out_avals)
         ]
-    return Sides(ins, outs)
+    return Sides(ins, outs, None if orders.are_usual else orders)
 
 
 def _named_by_type(home: Home, given, aval) -> Sharding | None:
@@ -152,7 +183,7 @@ def _named_by_type(home: Home, given, aval) -> Sharding | None:
     return NamedSharding(mesh, _spec_of(aval)) if mesh.are_all_axes_explicit else None
 
 
-def located_results(out_avals, found, sides: Sides, first: tuple) -> list:
+def located_results(out_avals, found, sides: Sides, first: tuple, orders: Sequence[Order]) -> list:
     """The types of a program's results with their places.
 
     Args:
@@ -160,10 +191,11 @@ def located_results(out_avals, found, sides: Sides, first: tuple) -> list:
         found: the shardings of the results of the executable.
         sides: the shardings that were asked for.
         first: what `first_of` returned for the arguments.
+        orders: the orders of their axes.
     """
     places = [
-        committed(s if w is not None else _as_typed(_as_given(s, a.ndim, first), a))
-        for s, w, a in zip(found, sides.outs, out_avals)
+        committed(s if w is not None else _as_typed(_as_given(s, a.ndim, first), a), o)
+        for s, w, a, o in zip(found, sides.outs, out_avals, orders)
     ]
     return [located(a.plain, p, division=explicit_part(p.sharding, a.ndim)) for a, p in zip(out_avals, places)]
 
@@ -250,24 +282,25 @@ def _own(aval, home: Home):
     return place.sharding
 
 
-def mover(aval, wanted: Sharding) -> Callable | None:
-    """A function that returns the buffer of an argument, moved to a sharding; None if it is there.
+def mover(aval, wanted: Sharding, order: Order = None) -> Callable | None:
+    """A function that returns the buffer of an argument, moved to a sharding and an order; None if it is so.
 
     An array without a place lies on the first device: it is put there once, and keeps its buffer for later calls.
     """
     there = aval.place.sharding if aval.place is not None else _first_device(wanted)
-    if (
-        there is not None
-        and parts_of(there, aval.ndim) == parts_of(wanted, aval.ndim)
-        and (assignment_of(there) == assignment_of(wanted))
-    ):
+    if order_of(aval) == order and there is not None and _are_same_parts(there, wanted, aval.ndim):
         return None
 
     def moved(x):
         check_move(x, wanted)
-        return put_on(x, wanted)
+        return put_on(x, wanted, order)
 
     return moved
+
+
+def _are_same_parts(a: Sharding, b: Sharding, ndim: int) -> bool:
+    """Whether two shardings put the same parts on the same devices."""
+    return parts_of(a, ndim) == parts_of(b, ndim) and assignment_of(a) == assignment_of(b)
 
 
 def _first_device(wanted: Sharding) -> Sharding | None:
@@ -288,13 +321,19 @@ def check_move(x: ArrayImpl, sharding: Sharding) -> None:
         transfers.check("device_to_device", what)
 
 
-def put_on(array: ArrayImpl, sharding: Sharding):
-    """A buffer with an array's value, divided over devices by a sharding."""
+def put_on(array: ArrayImpl, sharding: Sharding, order: Order = None):
+    """A buffer with an array's value, divided over devices by a sharding, its axes in this order."""
     aval = array.aval
-    host = array._host
-    if host is None:
-        place = aval.place
-        if place is not None and place.device is not None and sharding.num_devices == 1:
-            return xla.move(array._buffer, aval, sharding)
-        host = array.host
-    return xla.put_sharded(host, aval, sharding)
+    host, have, place = array._host, order_of(aval), aval.place
+    if host is None and place is not None and place.device is not None and sharding.num_devices == 1:
+        buffer = xla.move(array._buffer, aval, sharding)
+    elif (
+        have != order
+        and place is not None
+        and array._buffer is not None
+        and _are_same_parts(place.sharding, sharding, aval.ndim)
+    ):
+        buffer = array._buffer
+    else:
+        buffer, have = xla.put_sharded(array.host, aval, sharding), None
+    return buffer if have == order else xla.laid_out(buffer, aval, sharding, have, order)

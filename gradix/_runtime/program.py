@@ -13,6 +13,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.recursion_room import with_room
 from gradix._core import seams
 from gradix._core.array import ArrayImpl, OnlyType
+from gradix._core.array_layouts import AutoLayout
 from gradix._core.aval import located, seen
 from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
@@ -25,6 +26,7 @@ from gradix._runtime import (
     tuning,
     xla,
 )
+from gradix._runtime.placement import Orders
 
 if TYPE_CHECKING:
     from gradix._runtime.compilation import Saved
@@ -47,7 +49,7 @@ def to_device(array: ArrayImpl):
         buffer = array._buffer = (
             xla.put(host, array.aval, owned=True)
             if place is None
-            else xla.put_sharded(host, array.aval, place.sharding)
+            else placement.put_on(array, place.sharding, place.order)
         )
     return buffer
 
@@ -130,6 +132,8 @@ def lower(
     options.setdefault("named", True)
     if home is not None and sides is not None:
         options.update(placement.divisions_of(home, sides))
+        if sides.orders is not None:
+            options["arg_attrs"], options["result_attrs"] = map(xla.layout_modes, sides.orders)
     key = None if sides is None or closed.effects else _key_on_any_devices(name, home, sides, options)
     found = None if key is None else closed.memo.get(key)
     if found is not None:
@@ -151,6 +155,8 @@ def _key_on_any_devices(name: str, home: Home | None, sides: Sides, options: dic
     """
     mesh = None if home is None else home.mesh
     rows: list = []
+    if sides.orders is not None:
+        return None
     for s in (*sides.ins, *sides.outs):
         if s is not None and (getattr(s, "mesh", None) != mesh or (mesh is None and s.num_devices != 1)):
             return None
@@ -178,6 +184,7 @@ class Program:
         home: the devices that it runs on; None is the first one, for arguments without a place.
         avals: the types of the arguments with their places, where there is a home.
         in_shardings, out_shardings: for each argument and result the user's sharding, or None.
+        orders: the orders of their axes in memory; by default arguments come in their own, and results are row-major.
         donated: the numbers of donated arguments.
         keep_unused: whether to keep arguments that the program does not use.
         compiler_options: the user's options for XLA.
@@ -198,6 +205,7 @@ class Program:
         "is_loaded",
         "home",
         "in_shardings",
+        "orders",
         "_movers",
         "_later",
         "_parts",
@@ -212,6 +220,7 @@ class Program:
         in_shardings=(),
         out_shardings=(),
         *,
+        orders: Orders | None = None,
         donated=(),
         keep_unused: bool = False,
         compiler_options: dict | None = None,
@@ -223,7 +232,7 @@ class Program:
             closed = seen.counts.masked(closed)
         self.home, sides, on = home, None, xla.HERE
         if home is not None:
-            sides = placement.sides_of(closed, home, avals, in_shardings, out_shardings)
+            sides = placement.sides_of(closed, home, avals, in_shardings, out_shardings, orders)
             on = xla.On(home.devices, home.mesh, sides.outs)
         if lowered is None:
             lowered = lower(closed, name, home, sides, donated=donated, keep_unused=keep_unused)
@@ -239,17 +248,22 @@ class Program:
         self.kept: tuple[int, ...] | None = None if whole else lowered.kept
         self.out_avals: Sequence = lowered.out_avals
         self.in_shardings: list = []
+        self.orders = Orders([None] * len(closed.jaxpr.invars), [None] * len(self.out_avals))
         self._movers: list | None = None
         self._parts: Callable | None = None
         if home is None or sides is None:
             self.consts = [pending.real(to_device(c)) for c in lowered.const_args]
         else:
             first = placement.first_of(avals, in_shardings, lowered.kept)
-            self.out_avals = placement.located_results(lowered.out_avals, self.executable.out_shardings, sides, first)
+            if sides.orders is not None:
+                self.orders = self._chosen(sides.orders)
+            self.out_avals = placement.located_results(
+                lowered.out_avals, self.executable.out_shardings, sides, first, self.orders.outs
+            )
             everywhere = placement.whole_on(home)
             self.in_shardings = [s if s is not None else everywhere for s in sides.ins]
             self.consts = [placement.put_on(c, everywhere) for c in lowered.const_args]
-            movers = [placement.mover(avals[i], self.in_shardings[i]) for i in lowered.kept]
+            movers = [placement.mover(avals[i], self.in_shardings[i], self.orders.ins[i]) for i in lowered.kept]
             self._movers = movers if any(movers) else None
             if len(home.devices) > 1:
                 self._parts = lambda: independent_parts.runner(self, closed, home)
@@ -265,9 +279,19 @@ class Program:
     def uncommit(self) -> None:
         """Make the results uncommitted, as results on the default device are."""
         self.out_avals = [
-            located(a.plain, Placement(a.place.sharding, False), division=a.division) for a in self.out_avals
+            located(a.plain, Placement(a.place.sharding, False, a.place.order), division=a.division)
+            for a in self.out_avals
         ]
         self.call = _caller(self)
+
+    def _chosen(self, orders: Orders) -> Orders:
+        """The orders of axes, with those that XLA chose."""
+        ins, outs = xla.orders_of(self.executable)
+        chosen = dict(zip(self.lowered.kept, ins[len(self.lowered.const_args) :]))
+        return Orders(
+            [chosen.get(i) if isinstance(o, AutoLayout) else o for i, o in enumerate(orders.ins)],
+            [found if isinstance(o, AutoLayout) else o for o, found in zip(orders.outs, outs)],
+        )
 
 
 def _caller(program: Program) -> Callable[[list], list]:

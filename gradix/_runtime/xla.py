@@ -48,6 +48,7 @@ with on_demand(globals()):
         leave_processes as leave_processes,
         reached_sync_point as reached_sync_point,
     )
+    from gradix._runtime.xla_layouts import laid_out as laid_out, layout_modes as layout_modes, orders_of as orders_of
     from gradix._runtime.xla_program import (
         HERE as HERE,
         Executable as Executable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -124,13 +125,14 @@ def _get_exotic(buffer) -> np.ndarray:
     buffer.block_until_ready()
     if buffer.platform() != "cpu":  # The host cannot read the device's memory.
         return buffer._single_device_array_to_np_array_did_copy()[0]
-    bits = _bits(aval.dtype)
+    bits, order = _bits(aval.dtype), buffer._pjrt_layout._xla_layout().minor_to_major()[::-1]
+    shape = [aval.shape[k] for k in order]  # as the bytes lie
     if bits == 8 * aval.dtype.itemsize:
-        array = _memory(buffer, aval.dtype.itemsize * prod(aval.shape)).view(aval.dtype).reshape(aval.shape)
+        array = _memory(buffer, aval.dtype.itemsize * prod(shape)).view(aval.dtype).reshape(shape)
     else:
-        array = _unpack(_memory(buffer, -(-prod(aval.shape) * bits // 8)), aval, bits)
+        array = _unpack(_memory(buffer, -(-prod(shape) * bits // 8)), shape, aval.dtype, bits)
     array.setflags(write=False)
-    return array
+    return array.transpose(np.argsort(order)) if len(shape) > 1 else array
 
 
 def _memory(buffer, size: int) -> np.ndarray:
@@ -154,20 +156,20 @@ def _bits(dtype: np.dtype) -> int:
     found = _bit_widths.get(dtype)
     if found is None:
         info = ml_dtypes.iinfo if "int" in dtype.name else ml_dtypes.finfo
-        found = _bit_widths[dtype] = info(dtype).bits
+        found = _bit_widths[dtype] = 8 * dtype.itemsize if dtype.isbuiltin == 1 else info(dtype).bits
     return found
 
 
-def _unpack(raw: np.ndarray, aval, bits: int) -> np.ndarray:
+def _unpack(raw: np.ndarray, shape: Sequence[int], dtype: np.dtype, bits: int) -> np.ndarray:
     """Elements of 2 or 4 bits, packed from the lowest bits on, as an array with one per byte."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    codes = (raw[:, None] >> shifts & np.uint8((1 << bits) - 1)).reshape(-1)[: prod(aval.shape)]
-    if aval.dtype.name.startswith("float"):
-        return codes.view(aval.dtype).reshape(aval.shape)
-    if aval.dtype.name.startswith("int"):
+    codes = (raw[:, None] >> shifts & np.uint8((1 << bits) - 1)).reshape(-1)[: prod(shape)]
+    if dtype.name.startswith("float"):
+        return codes.view(dtype).reshape(shape)
+    if dtype.name.startswith("int"):
         sign = np.uint8(1 << (bits - 1))
-        return ((codes ^ sign).view(np.int8) - sign.view(np.int8)).astype(aval.dtype).reshape(aval.shape)
-    return codes.astype(aval.dtype).reshape(aval.shape)
+        return ((codes ^ sign).view(np.int8) - sign.view(np.int8)).astype(dtype).reshape(shape)
+    return codes.astype(dtype).reshape(shape)
 
 
 def block_until_ready(buffer):

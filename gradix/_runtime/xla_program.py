@@ -42,11 +42,13 @@ class On(NamedTuple):
         mesh: the mesh of the shardings that XLA chooses.
         out_shardings: the sharding of each result, or None where XLA chooses it. No list stands for
             results that are whole on the only device.
+        are_apart: whether each device runs the whole program, on parts of its own.
     """
 
     devices: tuple = ()
     mesh: Any = None
     out_shardings: Sequence | None = None
+    are_apart: bool = False
 
     @property
     def first(self):
@@ -291,7 +293,7 @@ def cost_of(text: str) -> dict[str, float]:
 def _options(options: xla_options.Options, on: On):
     chosen = [s is None for s in on.out_shardings or ()] if on.mesh is not None else None
     ids = np.array([[d.id for d in on.devices or (on.first,)]])
-    return xla_options.build(options, ids, on.first.platform, chosen)
+    return xla_options.build(options, ids.T if on.are_apart else ids, on.first.platform, chosen)
 
 
 def _handler(aval, native, known: dict) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -518,8 +518,12 @@ class Emitter(Writer):
         """
         if self.platform != "cpu" or not self.is_divided or x.aval.ndim < 3:
             return x
-        order = range(x.aval.ndim - 1, -1, -1)
-        return self.custom_call("LayoutConstraint", [x.aval], x, operand_layouts=[order], result_layouts=[order])[0]
+        return self.laid_out(x, range(x.aval.ndim))
+
+    def laid_out(self, x: Value, order: Sequence[int]) -> Value:
+        """`x` with its axes in this order in memory, the slowest first."""
+        own = [tuple(reversed(order))]
+        return self.custom_call("LayoutConstraint", [x.aval], x, operand_layouts=own, result_layouts=own)[0]
 
     def constrained(self, x: Value, mesh, spec: PartitionSpec, out=None, is_open: bool = False) -> Value:
         """`x`, divided as a spec says; with `is_open` the compiler may divide it further.

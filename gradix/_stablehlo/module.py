@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gradix._core.array_layouts import ATTRIBUTE as LAYOUT
 from gradix._core.jaxpr import HOIST_BYTES, Literal
 from gradix._stablehlo.attributes import attribute
 from gradix._stablehlo.calls import HostCallback
@@ -133,7 +134,8 @@ def lower_jaxpr(
     if tokens:
         result_attrs = {k + tokens: held for k, held in (result_attrs or {}).items()}
         result_attrs.update({k: {"jax.token": True} for k in range(tokens)})
-    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, before, is_divided=devices is not None)
+    kinds = [(v.type, (result_attrs or {}).get(k, {}).get(LAYOUT)) for k, v in enumerate(outs)]
+    lost = _alias(jaxpr, kinds, kept, frozenset(donated), attrs, before, is_divided=devices is not None)
     if devices is not None and part_of is None:
         module_attrs = {
             **(module_attrs or {}),
@@ -191,27 +193,32 @@ def _nbytes(aval) -> int:
     return aval.size * storage_dtype(aval.dtype).itemsize
 
 
-def _alias(jaxpr, outs, kept, donated, attrs, offset, *, is_divided: bool) -> tuple[int, ...]:
-    """Alias each donated argument to a result of its type.
+def _alias(jaxpr, kinds, kept, donated, attrs, offset, *, is_divided: bool) -> tuple[int, ...]:
+    """Alias each donated argument to a result of its type and layout, of which `kinds` are pairs.
 
     Returns the indices without such a result.
     """
     free: dict = {}
-    for k, v in enumerate(outs):
-        free.setdefault(v.type, []).append(k)
+    for k, (kind, layout) in enumerate(kinds):
+        free.setdefault(kind, []).append((k, layout))
     lost = [i for i in sorted(donated) if i not in kept]
     for k, i in enumerate(kept):
         if i not in donated:
             continue
-        places = free.get(tensor_type(jaxpr.invars[i].aval))
-        # XLA picks the result once it has divided arguments and results over devices.
-        if places and is_divided:
-            places.pop(0)
-            attrs[k + offset]["jax.buffer_donor"] = True
-        elif places:
-            attrs[k + offset]["tf.aliasing_output"] = np.int32(places.pop(0))
-        else:
+        layout = attrs[k + offset].get(LAYOUT)
+        places = free.get(tensor_type(jaxpr.invars[i].aval), [])
+        fitting = next((p for p in places if p[1] == layout), None)
+        if fitting is None and is_divided:
+            fitting = next((p for p in places if "auto" in (p[1], layout)), None)
+        if fitting is None:
             lost.append(i)
+            continue
+        places.remove(fitting)
+        # XLA picks the result once it has divided arguments and results over devices, or chosen their layouts.
+        if is_divided or layout == "auto":
+            attrs[k + offset]["jax.buffer_donor"] = True
+        else:
+            attrs[k + offset]["tf.aliasing_output"] = np.int32(fitting[0])
     return tuple(sorted(lost))
 
 

@@ -23,14 +23,14 @@ from gradix._core.jaxpr import DebugInfo
 from gradix._core.refs import Ref
 from gradix._runtime import compilation, tuning, xla
 from gradix._runtime.compilation import Saved
-from gradix._runtime.placement import Home
+from gradix._runtime.placement import Home, Orders
 from gradix._runtime.program import Program
 from gradix._runtime.xla_options import Options
 from gradix._stablehlo.module import LoweredModule
 
 __all__ = ["deserialize_and_load", "serialize"]
 
-_FORMAT = 2
+_FORMAT = 3
 _MAGIC = b"gradix executable\0"
 _DIGEST = 32  # bytes, after the magic ones
 
@@ -109,6 +109,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             list(program.in_shardings),
             list(program.executable.out_shardings),
             [(a.plain, a.place) for a in compiled._places or ()],
+            tuple(program.orders),
         )
     out = io.BytesIO()
     _Pickler(out, protocol=5).dump(fields)
@@ -203,7 +204,7 @@ def deserialize_and_load(
     if placed is None:
         program = Program(signature, fields["name"], donated=donated, lowered=fields["module"], saved=saved)
         return Compiled(traced, in_tree, program)
-    devices, mesh, ins, outs, places = placed
+    devices, mesh, ins, outs, places, orders = placed
     avals = [located(a, p) for a, p in places]
     every = [*[c.aval for c in fields["consts"]], *avals]
     program = Program(
@@ -213,6 +214,7 @@ def deserialize_and_load(
         every,
         ins,
         outs,
+        orders=Orders(*orders),
         donated=donated,
         lowered=fields["module"],
         saved=saved,

@@ -31,7 +31,7 @@ class Plan:
         self.outs: list = [None] * len(traced.jaxpr.out_avals)
         if traced.placing is not None:
             avals = traced.avals if places is None else places
-            home, ins, outs = traced.placing.plan(avals)
+            home, ins, outs, _ = traced.placing.plan(avals)
             if home is not None and home.mesh is not None and len(home.devices) > 1:
                 self.devices = home.devices
                 asked = [

@@ -41,9 +41,9 @@ def _made(traced: Traced, avals: tuple) -> Lined:
     donated = traced.donated_inputs
     closed = traced.simplified()
     placing = traced.placing
-    home, ins, outs, module = None, (), (), None
+    home, ins, outs, orders, module = None, (), (), None, None
     if placing is not None:
-        home, ins, outs = placing.plan(avals)
+        home, ins, outs, orders = placing.plan(avals)
         module = placing.lowered(avals, places=True)
     if module is None:
         module = lower(closed, traced.name, donated=donated, keep_unused=traced.keep_unused, places=True)
@@ -55,6 +55,7 @@ def _made(traced: Traced, avals: tuple) -> Lined:
         every,
         ins,
         outs,
+        orders=orders if home is not None else None,
         donated=donated,
         keep_unused=traced.keep_unused,
         compiler_options=traced.compiler_options,

@@ -22,7 +22,7 @@ from gradix._ops.shape import broadcast_in_dim, reshape
     "broadcast_in_dim", "iota", "empty", "transpose", "squeeze", "stack", "unstack",
     "copy", "copy_p", "name", "stop_gradient", "optimization_barrier", "dce_sink", "device_put",
     "sharding_constraint", "xla_metadata_value",
-    "pvary", "reshard", "to_auto",
+    "pvary", "reshard", "to_auto", "layout_constraint",
     "add_any", "select_n", "clamp", "convert_element_type", "bitcast_convert_type", "reduce_precision", "conj",
     "expand_dims", "platform_index",
 )  # fmt: skip

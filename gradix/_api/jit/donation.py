@@ -10,6 +10,7 @@ import numpy as np
 from gradix._base import source
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, is_shared
+from gradix._core.array_layouts import ATTRIBUTE as LAYOUT
 from gradix._core.array_members import is_fetched, take_memory
 from gradix._runtime import xla
 from gradix._runtime.program import Donation, Program
@@ -108,6 +109,8 @@ def _reason(i: int, module, name: str) -> str:
         return f"{name} does not use it"
     aval = module.in_avals[len(module.const_args) + module.kept.index(i)]
     same = [a for a in module.out_avals if a.shape == aval.shape and a.dtype == aval.dtype]
+    if same and LAYOUT in module.text:
+        return "the results of this type have another layout, or already live on other donated arguments"
     if same:
         return f"the {len(same)} results of this type already live on other donated arguments"
     results = ", ".join([a.str_short() for a in module.out_avals])

@@ -25,7 +25,7 @@ from gradix._api.jit.checked import with_checks
 from gradix._api.jit.fastcall import MISS, is_long, write_call
 from gradix._api.jit.fingerprint import holds_objects
 from gradix._api.jit.options import Options
-from gradix._api.jit.placed import Placing, WithoutPlace
+from gradix._api.jit.placed import Placing, WithoutPlace, constrained_layouts
 from gradix._api.jit.sharing import SharedTraces, forget, shared_traces
 from gradix._api.jit.specialize_paths import NO_PATHS
 from gradix._api.jit.static_errors import incomparable
@@ -310,6 +310,7 @@ class JitFunction(Generic[P, Result]):
                 or _have_place(leaves)
                 or _have_place([c for c in traced.consts if type(c) is ArrayImpl])
                 or MeshEffect in map(type, traced.jaxpr.effects)
+                or any(constrained_layouts(traced.jaxpr))
             )
         ):
             budget = self._budget if self._is_placed(leaves) else None

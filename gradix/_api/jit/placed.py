@@ -6,11 +6,11 @@ import functools
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradix._api.constraints import with_sharding_constraint
+from gradix._api.constraints import with_layout_constraint, with_sharding_constraint
 from gradix._api.devices import local_devices
 from gradix._api.jit import donation
 from gradix._api.jit.traced import Traced
@@ -19,16 +19,18 @@ from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, numbered, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.array_layouts import AutoLayout, Format, Layout
+from gradix._core.array_layouts import AutoLayout, Format, Layout, layout_in, order_in
 from gradix._core.aval import located, within
 from gradix._core.effects import MeshEffect
+from gradix._core.jaxpr import ClosedJaxpr, Var
 from gradix._core.mesh import AbstractMesh, Mesh
 from gradix._core.named_sharding import IndivisibleError, NamedSharding, parts_of
 from gradix._core.operators import Array
 from gradix._core.refs import AbstractRef
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
+from gradix._ops.sharding import layout_constraint_p
 from gradix._runtime import xla
-from gradix._runtime.placement import Home, Sides, abstract_home, check_move, committed, home_of
+from gradix._runtime.placement import Home, Orders, Sides, abstract_home, check_move, committed, home_of, order_of
 from gradix._runtime.program import Program, lower
 
 _options = _config.state
@@ -67,6 +69,15 @@ class Shardings:
             ValueError: there are keyword arguments beside shardings, or a leaf cannot be divided
                 as its sharding says.
         """
+        given = self._of_leaves(name, in_tree, avals)
+        return [_fitting("arguments", n, a, s) for n, a, s in zip(_padded(arg_names, len(avals)), avals, given)]
+
+    def layouts_of_arguments(self, name: str, in_tree, avals) -> list[Layout | AutoLayout | None]:
+        """The layout requested for each leaf of the arguments."""
+        return [getattr(s, "layout", None) for s in self._of_leaves(name, in_tree, avals)]
+
+    def _of_leaves(self, name: str, in_tree, avals) -> list:
+        """What `in_shardings` says of each leaf of the arguments."""
         if self.ins is None:
             return [None] * len(avals)
         args, kwargs = numbered(in_tree)
@@ -81,8 +92,7 @@ class Shardings:
                 f"tuple. In particular, you're passing in a tuple of length {len(self.ins)} for "
                 f"{len(args)} positional arguments of {name}."
             )
-        given = flatten_axes("jit in_shardings", in_tree, (self.ins, None))
-        return [_fitting("arguments", n, a, s) for n, a, s in zip(_padded(arg_names, len(avals)), avals, given)]
+        return flatten_axes("jit in_shardings", in_tree, (self.ins, None))
 
     def of_results(self, out_tree, avals) -> list[Sharding | None]:
         """A sharding for each leaf of the results."""
@@ -92,6 +102,13 @@ class Shardings:
         own = [_fitting("outputs", f"result[{i}]", a, s) for i, (a, s) in enumerate(zip(avals, given))]
         return own + [None] * (len(avals) - len(own))  # of checks and mutable arrays
 
+    def layouts_of_results(self, out_tree, avals) -> list[Layout | AutoLayout | None]:
+        """The layout requested for each leaf of the results."""
+        if self.outs is None:
+            return [None] * len(avals)
+        own = [getattr(s, "layout", None) for s in flatten_axes("jit out_shardings", out_tree, self.outs)]
+        return own + [None] * (len(avals) - len(own))
+
     def putting(self, name: str, in_tree, avals, names) -> Callable[[list, Any], list]:
         """A function that moves arrays to where they are asked to be.
 
@@ -100,11 +117,19 @@ class Shardings:
         """
         there = None if self.device is None else SingleDeviceSharding(self.device)
         wanted = self.of_arguments(name, in_tree, avals, names)
-        ins = [s or there for s, a in zip(wanted, avals) if not isinstance(a, AbstractRef)]
+        ins = [
+            (s or there, w)
+            for s, w, a in zip(wanted, self.layouts_of_arguments(name, in_tree, avals), avals)
+            if not isinstance(a, AbstractRef)
+        ]
 
         def put(arrays, out_tree):
-            out = ins if out_tree is None else self.of_results(out_tree, [x.aval for x in arrays])
-            return [*map(_put, arrays, out), *arrays[len(out) :]]
+            out = ins
+            if out_tree is not None:
+                types = [x.aval for x in arrays]
+                out = list(zip(self.of_results(out_tree, types), self.layouts_of_results(out_tree, types)))
+            moved = _laid_out([_put(x, s) for x, (s, _) in zip(arrays, out)], [w for _, w in out])
+            return [*moved, *arrays[len(out) :]]
 
         return put
 
@@ -119,8 +144,13 @@ def _put(x: Array, sharding: Sharding | None) -> Array:
     return placed(x, sharding)
 
 
-def _constrained(arrays, shardings) -> list:
-    return [x if s is None else with_sharding_constraint(x, s) for x, s in zip(arrays, shardings)]
+def _constrained(arrays, shardings, layouts) -> list:
+    arrays = [x if s is None else with_sharding_constraint(x, s) for x, s in zip(arrays, shardings)]
+    return _laid_out(arrays, layouts)
+
+
+def _laid_out(arrays, layouts) -> list:
+    return [with_layout_constraint(x, w) if isinstance(w, Layout) else x for x, w in zip(arrays, layouts)]
 
 
 def _padded(names, n: int) -> list[str]:
@@ -137,8 +167,8 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
         if isinstance(given.layout, Layout):
             try:
                 given.layout.check_compatible_aval(aval.shape)
-            except ValueError as e:
-                raise ValueError(
+            except (ValueError, NotImplementedError) as e:
+                raise type(e)(
                     f"One of jit {what} with pytree key path {name} is incompatible with its layout "
                     f"annotation {given.layout}: {e}"
                 ) from None
@@ -198,6 +228,15 @@ def _check_kind(which: str, given) -> None:
         )
 
 
+class Plan(NamedTuple):
+    """Where a program runs, None standing for the first device, and how it takes arguments and gives results."""
+
+    home: Home | None
+    in_shardings: list
+    out_shardings: list
+    orders: Orders
+
+
 class Placing:
     """The programs of a signature, one for each placement of its arguments.
 
@@ -229,7 +268,10 @@ class Placing:
         program = self.programs.get(key)
         if program is None:
             with traced.owner.log.lock:
-                program = self.programs.get(key) or self.programs.setdefault(key, self._make(key))
+                program = self.programs.get(key)
+                if program is None:
+                    self._check_layouts(key)
+                    program = self.programs.setdefault(key, self._make(key))
         if program is _ORDINARY:
             return traced.unplaced(args)
         return traced.execute(program, args)
@@ -244,20 +286,68 @@ class Placing:
         return [None if i is None else leaves[i] for i in traced.operands]
 
     def constrained(self, args) -> list:
-        """The operands with sharding constraints, for a call inside of another program."""
-        return _constrained(args, self._wanted())
+        """The operands with the constraints that `in_shardings` names, for a call inside of another program."""
+        return _constrained(args, self._wanted(), self._layouts())
 
     def constrained_results(self, outs) -> list:
         assert self.asked is not None
         wanted = self.asked.of_results(self.traced.out_tree, [x.aval for x in outs])
-        return _constrained(outs, wanted)
+        return _constrained(outs, wanted, self.asked.layouts_of_results(self.traced.out_tree, [x.aval for x in outs]))
 
-    def plan(self, avals) -> tuple[Home | None, list, list]:
-        """The devices to run on, and the requested shardings of inputs and of results.
+    def _layouts(self) -> list[Layout | AutoLayout | None]:
+        """The layout requested for each operand but the constants."""
+        traced = self.traced
+        if self.asked is None:
+            return [None] * len(traced.operands)
+        asked = self.asked.layouts_of_arguments(traced.name, self.in_tree, traced.avals)
+        return [None if i is None else asked[i] for i in traced.operands]
+
+    def plan(self, avals) -> Plan:
+        """The devices to run on, and the requested shardings and orders of inputs and of results.
 
         Args:
             avals: the types of the operands, with their places.
         """
+        home, ins, outs = self._devices(avals)
+        orders = self._orders(avals)
+        if home is None or home.mesh is None:  # over several devices XLA picks the results that take memory
+            _check_donated(self.traced, orders)
+        return Plan(home, ins, outs, orders)
+
+    def _orders(self, avals) -> Orders:
+        """The orders of axes: those asked for, else those in which arguments are."""
+        traced, consts = self.traced, [order_of(c.aval) for c in self.traced.consts]
+        outs = constrained_layouts(traced.jaxpr)
+        if self.asked is None:
+            return Orders([*consts, *map(order_of, avals)], list(map(order_in, outs)))
+        wanted = self._layouts()
+        outs = [w or o for w, o in zip(self.asked.layouts_of_results(traced.out_tree, traced.jaxpr.out_avals), outs)]
+        ins = [order_of(a) if w is None else order_in(w) for a, w in zip(avals, wanted)]
+        return Orders([*consts, *ins], list(map(order_in, outs)))
+
+    def _check_layouts(self, avals) -> None:
+        """Raise for arguments that are committed in another layout than `in_shardings` asks for."""
+        for wanted, a in zip(self._layouts(), avals):
+            if wanted is None or a.place is None or not a.place.is_committed:
+                continue
+            have = layout_in(a.place.order, a.ndim)
+            if isinstance(wanted, AutoLayout):
+                instead = (
+                    "The layout given to jit is Layout.AUTO, but the argument is an array with a layout of its own: "
+                    "lower the function for gradix.ShapeDtypeStruct arguments, compile it, and put the array with "
+                    "device_put into the format that the compiled function's input_formats names."
+                )
+            elif wanted.major_to_minor != have.major_to_minor:
+                instead = "Put the argument into that layout first: gradix.device_put(x, Format(layout, sharding))."
+            else:
+                continue
+            raise ValueError(
+                f"Layout passed to jit does not match the layout on the respective arg. Got jit layout: {wanted},\n"
+                f"arg layout: {have} for arg type: {a.plain.str_short()}. {instead}"
+            )
+
+    def _devices(self, avals) -> tuple[Home | None, list, list]:
+        """The devices to run on, and the requested shardings of inputs and of results."""
         traced, ins = self.traced, self._wanted()
         n, names = len(traced.consts), _padded(traced.debug.arg_names, len(traced.avals))
         outs: list[Sharding | None] = [None] * len(traced.jaxpr.out_avals)
@@ -292,7 +382,7 @@ class Placing:
         return home, [*[None] * n, *ins], outs
 
     def _make(self, avals, options: dict | None = None) -> Any:
-        home, ins, outs = self.plan(avals)
+        home, ins, outs, orders = self.plan(avals)
         is_committed = True
         if home is None:
             device = xla.default_device()
@@ -300,7 +390,7 @@ class Placing:
             if place is None and device is not None and device is not xla.local_devices()[0]:
                 place = Placement(SingleDeviceSharding(device), False)
             chosen = None if place is None else place.device
-            if chosen is None and self.budget is None:
+            if chosen is None and self.budget is None and orders.are_usual:
                 return _ORDINARY
             home, is_committed = Home((chosen or xla.local_devices()[0],), None), False
         elif (
@@ -308,6 +398,7 @@ class Placing:
             and home == Home((xla.local_devices()[0],), None)
             and not any(a.place is not None for a in avals)
             and not any(type(e) is MeshEffect for e in self.traced.jaxpr.effects)
+            and orders.are_usual
         ):
             return _ORDINARY
         start = time.perf_counter()
@@ -321,6 +412,7 @@ class Placing:
             avals=every,
             in_shardings=ins,
             out_shardings=outs,
+            orders=orders,
             donated=donated,
             keep_unused=self.traced.keep_unused,
             compiler_options={**(self.traced.compiler_options or {}), **(options or {})} or None,
@@ -349,22 +441,23 @@ class Placing:
         """The operands, moved to where the compiled program takes them.
 
         Raises:
-            ValueError: an argument is committed to other devices.
+            ValueError: an argument is committed to other devices, or in another layout.
         """
-        out = []
-        for x, want, sharding in zip(args, avals, program.in_shardings[len(self.traced.consts) :]):
+        out, n = [], len(self.traced.consts)
+        check_layouts(self.traced, args, program.orders.ins[n:])
+        for x, want, sharding, order in zip(args, avals, program.in_shardings[n:], program.orders.ins[n:]):
             x = as_array(x) if not isinstance(x, Array) else x
             if type(x) is ArrayImpl and x.aval is not want:
                 _check_same(x.aval, sharding)
                 if want.place is not None:
                     check_move(x, sharding)
-                x = placed(x, sharding) if want.place is not None else unplaced(x)
+                x = placed(x, sharding, order) if want.place is not None else unplaced(x)
             out.append(x)
         return out
 
     def lowered(self, avals, places: bool = False, platform: str | None = None):
         """The module for arguments of these types; `platform` is that of devices still to be named."""
-        home, ins, outs = self.plan(avals)
+        home, ins, outs, orders = self.plan(avals)
         context = _options.gradix_mesh
         if platform is not None and isinstance(context, AbstractMesh) and not context.empty:
             if home is None:
@@ -374,6 +467,8 @@ class Placing:
                     f"the mesh in force, {context}, should match that of the shardings of {self.traced.name}, "
                     f"{home.mesh}. Enter a mesh of as many devices."
                 )
+        if home is None and not orders.are_usual:
+            home = Home((xla.default_device() or xla.local_devices()[0],), None)
         if home is None:
             return None
         if home.is_abstract and platform is None:
@@ -391,7 +486,7 @@ class Placing:
             self.traced.simplified(),
             self.traced.name,
             home,
-            Sides(own, outs),
+            Sides(own, outs, None if orders.are_usual else orders),
             donated=self.traced.donated_inputs,
             keep_unused=self.traced.keep_unused,
             places=places,
@@ -422,7 +517,9 @@ class Placing:
             ins, outs = [tree_map(there, x, is_leaf=lambda s: s is None) for x in (asked.ins, asked.outs)]
             asked = Shardings(ins, outs, asked._device, asked._backend)
         types = [
-            a if a.place is None else located(a.plain, committed(there(a.place.sharding)), a.vma, a.division)
+            a
+            if a.place is None
+            else located(a.plain, committed(there(a.place.sharding), a.place.order), a.vma, a.division)
             for a in avals
         ]
         return Placing(self.traced, asked, self.in_tree, self.budget), types
@@ -443,6 +540,55 @@ def _check_same(aval, wanted: Sharding | None) -> None:
             f"{wanted},\narg sharding: {have} for arg type: {aval.plain.str_short()}. Put the argument "
             "there first, with device_put."
         )
+
+
+def constrained_layouts(closed: ClosedJaxpr) -> list[Layout | None]:
+    """The layouts of those results of a program that its layout constraints give."""
+    made = {e.outvars[0]: e.params["layout"] for e in closed.eqns if e.primitive is layout_constraint_p}
+    return [made.get(v) if type(v) is Var else None for v in closed.jaxpr.outvars]
+
+
+def check_layouts(traced: Traced, args, orders) -> None:
+    """Raise for arrays that lie on devices in another order than that in which a compiled program takes them.
+
+    Raises:
+        ValueError: there are such arrays.
+    """
+    wrong = [
+        (i, x, order)
+        for i, x, order in zip(traced.operands, args, orders)
+        if type(x) is ArrayImpl and (place := x.aval.place) is not None and place.is_committed and place.order != order
+    ]
+    if not wrong:
+        return
+    names = _padded(traced.debug.arg_names, len(traced.avals))
+    rows = [
+        f"Argument {'that was captured' if i is None else names[i]} with shape {x.aval.plain.str_short()}:\n"
+        f"  Passed layout: {layout_in(x.aval.place.order, x.ndim)}\n  Required layout: {layout_in(order, x.ndim)}"
+        for i, x, order in wrong
+    ]
+    raise ValueError(
+        "Computation was compiled for input layouts that disagree with the layouts of arguments passed to it. "
+        f"Here are the {len(rows)} mismatches:\n" + "\n".join(rows) + "\nPut the arguments into the formats that the "
+        "compiled function's input_formats names, with gradix.device_put(x, format)."
+    )
+
+
+def _check_donated(traced: Traced, orders: Orders) -> None:
+    """Raise where XLA chooses the layout of an argument given away, but of no result for it, or the reverse."""
+    if orders.are_usual:
+        return
+    outs = [(a.shape, a.dtype, isinstance(o, AutoLayout)) for a, o in zip(traced.jaxpr.out_avals, orders.outs)]
+    for i in traced.donated_inputs:
+        aval, is_open = traced.jaxpr.in_avals[i], isinstance(orders.ins[i], AutoLayout)
+        fitting = {o for shape, dtype, o in outs if shape == aval.shape and dtype == aval.dtype}
+        if fitting == {not is_open}:
+            own, other, side = ("AUTO", "None", "output") if is_open else ("None", "AUTO", "input")
+            raise ValueError(
+                f"Input layout being donated was {own} while output layout was {other} in {traced.name}, so that no "
+                f"result can take the memory of {aval.str_short()}. Did you mean to set the **{side} layout** to "
+                "**Layout.AUTO**? Then the compiler chooses both."
+            )
 
 
 def unplaced(x):

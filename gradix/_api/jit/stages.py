@@ -7,12 +7,12 @@ from typing import Any, Protocol, runtime_checkable
 
 from gradix._api.boundary import opened
 from gradix._api.jit import donation
-from gradix._api.jit.placed import unplaced
+from gradix._api.jit.placed import check_layouts, unplaced
 from gradix._api.structs import struct_of
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import equality_errors, keystr, numbered, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.array_layouts import Format, row_major
+from gradix._core.array_layouts import Format, Layout, layout_in
 from gradix._core.aval import located, seen
 from gradix._core.divisions import explicit_part
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
@@ -132,12 +132,15 @@ class _Stage:
 
     @property
     def out_info(self):
-        """A `ShapeDtypeStruct` for each result, with the sharding asked for by `out_shardings`."""
+        """A `ShapeDtypeStruct` for each result, with the sharding or format asked for by `out_shardings`."""
         avals = self._result_avals()
         placing = self._traced.placing
         asked = None if placing is None else placing.asked
-        wanted = [None] * len(avals) if asked is None else asked.of_results(self.out_tree, avals)
-        return self.out_tree.unflatten([struct_of(a, s) for a, s in zip(avals, wanted)])
+        if asked is None:
+            return self.out_tree.unflatten([struct_of(a) for a in avals])
+        wanted, layouts = asked.of_results(self.out_tree, avals), asked.layouts_of_results(self.out_tree, avals)
+        places = [Format(x, s) if isinstance(x, Layout) else s for x, s in zip(layouts, wanted)]
+        return self.out_tree.unflatten([struct_of(a, s) for a, s in zip(avals, places)])
 
 
 class Traced(_Stage):
@@ -329,6 +332,7 @@ class Compiled(_Stage):
         """Call the program with operands, on the devices where it takes them."""
         program = self._program
         if program.home is None:
+            check_layouts(self._traced, args, program.orders.ins[len(self._traced.consts) :])
             args = [unplaced(x) for x in args]
         else:
             args = self._traced.placing.fitted(program, args, self._operand_places())
@@ -435,15 +439,23 @@ class Compiled(_Stage):
     @property
     def input_formats(self):
         """The memory layouts in which the program takes its arguments, as `(args, kwargs)`."""
+        traced, orders = self._traced, self._program.orders.ins
+        known = dict(zip(traced.operands, orders[len(traced.consts) :]))
         return self.in_tree.unflatten(
-            [Format(row_major(a.ndim), s) for a, s in zip(self._traced.avals, self._shardings()[0])]
+            [
+                Format(layout_in(known.get(i), a.ndim), s)
+                for i, (a, s) in enumerate(zip(traced.avals, self._shardings()[0]))
+            ]
         )
 
     @property
     def output_formats(self):
         """The memory layouts of the results."""
         avals = self._traced.jaxpr.out_avals
-        return self.out_tree.unflatten([Format(row_major(a.ndim), s) for a, s in zip(avals, self._shardings()[1])])
+        orders = self._program.orders.outs
+        return self.out_tree.unflatten(
+            [Format(layout_in(o, a.ndim), s) for o, a, s in zip(orders, avals, self._shardings()[1])]
+        )
 
     def _shardings(self) -> tuple[list, list]:
         """The shardings of all arguments, and of all results."""

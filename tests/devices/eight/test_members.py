@@ -307,7 +307,8 @@ s.ManualAxisType(varying={"x"})
 """.strip().splitlines()
 
 # What is ours on purpose: one AxisType stands for all, a device has one place in a mesh, names the memory it stands for; errors that teach
-# where the peer's come out of its insides. XLA:CPU's programs lay arrays out in C order, and `format` says so.
+# where the peer's come out of its insides. Values of NumPy are laid out as arrays are, and a spec finds its mesh
+# where the description of an array is used.
 OURS = {
     's.Mesh(np.array(d).reshape(4,2),("x","y"),axis_types=AT.Explicit)',
     's.Mesh(np.array([d[0],d[0]]),("x",))',
@@ -318,11 +319,8 @@ OURS = {
     'S1("cpu")',
     'P("x")+None',
     "L((0,1)).update(foo=1)",
-    "g.jit(lambda v:v.T, out_shardings=F(L((1,0)),S1(d[0])))(np.ones((4,8),np.float32)).format",
-    "g.device_put(np.ones((4,8),np.float32),F(L((1,0)),S1(d[0]))).format.layout.major_to_minor",
-    'g.device_put(np.ones((4,8),np.float32),F(L((1,0)),NS(m,P("x")))).format.layout.major_to_minor',
     "lay.with_layout_constraint(np.ones((2,3),np.float32),L((1,0)))",
-    "g.jit(lambda v: lay.with_layout_constraint(v,L((1,0))))(np.ones((2,3),np.float32)).format.layout",
+    'g.ShapeDtypeStruct((2,),np.float32,sharding=P("x"))',
 }
 
 
