@@ -168,6 +168,11 @@ def _put(x, place):
             return array
     sharding = as_sharding(place)
     _check_fits(array.aval, sharding)
+    if array.aval.dtype.kind == "T" and any(d.platform != "cpu" for d in sharding.device_set):
+        raise TypeError(
+            f"String arrays can only be sharded to CPU devices. Received unsupported device or sharding: {place}. "
+            "Take gradix.devices('cpu'), or put numbers there in place of strings."
+        )
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
         if getattr(array.aval, "division", None) is None:
             whole = sharding.spec.update(unreduced=frozenset())

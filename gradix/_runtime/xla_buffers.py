@@ -123,7 +123,8 @@ def _get_exotic(buffer) -> np.ndarray:
             "Keep a copy of values that are needed later."
         )
     buffer.block_until_ready()
-    if buffer.platform() != "cpu":  # The host cannot read the device's memory.
+    # The host cannot read other devices' memory, and strings lie apart from their array.
+    if buffer.platform() != "cpu" or aval.dtype.kind in "TO":
         return buffer._single_device_array_to_np_array_did_copy()[0]
     bits, order = _bits(aval.dtype), buffer._pjrt_layout._xla_layout().minor_to_major()[::-1]
     shape = [aval.shape[k] for k in order]  # as the bytes lie

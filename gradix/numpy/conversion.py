@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix import lax
-from gradix._api.placing import on_default_device
+from gradix._api.placing import device_put, on_default_device
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
@@ -45,7 +45,8 @@ def array(
     """A new array of a number, a sequence, a NumPy array, or anything array-like.
 
     Args:
-        object: the values; nested lists may hold arrays and traced arrays.
+        object: the values; nested lists may hold arrays and traced arrays. With `device`, they may be
+            NumPy's strings of variable length, with which nothing computes.
         dtype: the dtype; by default that of the values, at most 32 bits wide unless x64 is enabled.
         copy: whether the result may be donated or deleted without loss to `object`.
         order: only 'K' is allowed, since arrays have one memory layout.
@@ -85,6 +86,8 @@ def array(
         copy, order, ndmin = given
     if order is not None and order != "K":
         raise NotImplementedError(f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts.")
+    if _are_strings(object, dtype):
+        return _of_strings(object, dtype, device)
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "array", stacklevel=3)
     if _options.jax_transfer_guard_host_to_device is not None and state.stage is None and not isinstance(object, Array):
@@ -139,9 +142,40 @@ def asarray(
     """
     if isinstance(a, Array) and dtype is None and device is None and out_sharding is None and not copy:
         return a
-    if dtype is not None:
+    if dtype is not None and not _are_strings(a, dtype):
         dtype = dtypes.requested_dtype(dtype, "asarray", stacklevel=3)
     return array(a, dtype, copy=bool(copy), order=order or "K", device=device, out_sharding=out_sharding)
+
+
+# -- strings ---------------------------------------------------------------------------------------
+
+
+def _are_strings(values, dtype) -> bool:
+    """Whether an array of strings is given, or asked for."""
+    return getattr(dtype, "kind", "") == "T" or isinstance(values, (np.ndarray, Array)) and values.dtype.kind == "T"
+
+
+def _of_strings(values, dtype, device) -> Array:
+    """An array of strings, which devices only hold.
+
+    Raises:
+        TypeError: it is to be made of something else, in another dtype, or on no device.
+    """
+    have = values.dtype if isinstance(values, (np.ndarray, Array)) else type(values).__name__
+    is_asked = getattr(dtype, "kind", "") == "T"
+    if getattr(have, "kind", "") != "T" or dtype is not None and not is_asked:
+        wanted = dtype if is_asked else dtypes.as_dtype(dtype)
+        raise TypeError(
+            f"Cannot make an array with dtype {wanted} from an object with dtype {have}. Convert the values first: "
+            "np.asarray(values).astype(np.dtypes.StringDType()), or np.asarray(strings).astype(float)."
+        )
+    if device is None:
+        raise TypeError(
+            "array: strings are held by CPU devices, where nothing computes with them. Pass device=, as "
+            "gradix.devices('cpu')[0], or number the distinct ones for computing with them: values, codes = "
+            "np.unique(x, return_inverse=True)."
+        )
+    return device_put(values, device)
 
 
 # -- values of every kind --------------------------------------------------------------------------
