@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -134,7 +135,10 @@ def lower_jaxpr(
     if tokens:
         result_attrs = {k + tokens: held for k, held in (result_attrs or {}).items()}
         result_attrs.update({k: {"jax.token": True} for k in range(tokens)})
-    kinds = [(v.type, (result_attrs or {}).get(k, {}).get(LAYOUT)) for k, v in enumerate(outs)]
+    kinds = [
+        (v.type, (result_attrs or {}).get(k, {}).get(LAYOUT), None if k < tokens else _nbytes(v.aval))
+        for k, v in enumerate(outs if donated else ())
+    ]
     lost = _alias(jaxpr, kinds, kept, frozenset(donated), attrs, before, is_divided=devices is not None)
     if devices is not None and part_of is None:
         module_attrs = {
@@ -194,14 +198,15 @@ def _nbytes(aval) -> int:
 
 
 def _alias(jaxpr, kinds, kept, donated, attrs, offset, *, is_divided: bool) -> tuple[int, ...]:
-    """Alias each donated argument to a result of its type and layout, of which `kinds` are pairs.
+    """Alias each donated argument to a result of its type and layout, or else of its size in bytes.
 
-    Returns the indices without such a result.
+    `kinds` are the types, layouts and sizes of the results. Returns the indices without such a result.
     """
     free: dict = {}
-    for k, (kind, layout) in enumerate(kinds):
+    for k, (kind, layout, _) in enumerate(kinds):
         free.setdefault(kind, []).append((k, layout))
     lost = [i for i in sorted(donated) if i not in kept]
+    left = []
     for k, i in enumerate(kept):
         if i not in donated:
             continue
@@ -211,7 +216,7 @@ def _alias(jaxpr, kinds, kept, donated, attrs, offset, *, is_divided: bool) -> t
         if fitting is None and is_divided:
             fitting = next((p for p in places if "auto" in (p[1], layout)), None)
         if fitting is None:
-            lost.append(i)
+            left.append((k, i))
             continue
         places.remove(fitting)
         # XLA picks the result once it has divided arguments and results over devices, or chosen their layouts.
@@ -219,6 +224,14 @@ def _alias(jaxpr, kinds, kept, donated, attrs, offset, *, is_divided: bool) -> t
             attrs[k + offset]["jax.buffer_donor"] = True
         else:
             attrs[k + offset]["tf.aliasing_output"] = np.int32(fitting[0])
+    sizes = Counter([kinds[k][2] for places in free.values() for k, _ in places])
+    for k, i in left:
+        size = _nbytes(jaxpr.invars[i].aval)
+        if type(size) is int and sizes[size]:
+            sizes[size] -= 1
+            attrs[k + offset]["jax.buffer_donor"] = True
+        else:
+            lost.append(i)
     return tuple(sorted(lost))
 
 

@@ -85,6 +85,19 @@ def test_tracing_and_compiling_are_told():
     assert all(length >= 0 for _, length in spans) and len(spans) >= 2
 
 
+def test_programs_from_disk_count_as_compiled(tmp_path):
+    gradix.config.update("gradix_cache", str(tmp_path))
+    gradix.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    seen = []
+    monitoring.register_event_duration_secs_listener(lambda event, seconds, **_: seen.append(event.rpartition("/")[2]))
+    for _ in range(2):
+        seen.clear()
+        gradix.clear_caches()
+        gradix.jit(lambda x: x * 3 + 1)(1.0)
+        assert seen.count("backend_compile_duration") == 1, seen
+    assert "cache_retrieval_time_sec" in seen
+
+
 def test_that_the_disk_is_used_or_not_is_told_once(tmp_path):
     from gradix.experimental import compilation_cache
 

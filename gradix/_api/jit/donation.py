@@ -10,7 +10,6 @@ import numpy as np
 from gradix._base import source
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, is_shared
-from gradix._core.array_layouts import ATTRIBUTE as LAYOUT
 from gradix._core.array_members import is_fetched, take_memory
 from gradix._runtime import xla
 from gradix._runtime.program import Donation, Program
@@ -38,7 +37,7 @@ def check(module, traced) -> None:
     for i, why in lost:
         name = names[i] if i < len(names) else f"number {i}"
         lines.append(f"  {traced.avals[i].str_short()} of argument {name}: {why}")
-    advice = "  instead: donate only arguments that have a result of the same shape and dtype."
+    advice = "  instead: donate only arguments that have a result of as many bytes."
     text = f"Some donated buffers were not usable: {', '.join([traced.avals[i].str_short() for i, _ in lost])}.\n"
     text += "\n".join([*lines, advice])
     if strict:
@@ -108,13 +107,11 @@ def _reason(i: int, module, name: str) -> str:
     if i not in module.kept:
         return f"{name} does not use it"
     aval = module.in_avals[len(module.const_args) + module.kept.index(i)]
-    same = [a for a in module.out_avals if a.shape == aval.shape and a.dtype == aval.dtype]
-    if same and LAYOUT in module.text:
-        return "the results of this type have another layout, or already live on other donated arguments"
+    same = [a for a in module.out_avals if a.size == aval.size and a.dtype.itemsize == aval.dtype.itemsize]
     if same:
-        return f"the {len(same)} results of this type already live on other donated arguments"
+        return f"the {len(same)} results of this size already live on other donated arguments"
     results = ", ".join([a.str_short() for a in module.out_avals])
-    return f"no result of {name} has this shape and dtype; they are {results}"
+    return f"no result of {name} has as many bytes; they are {results}"
 
 
 def own(x: ArrayImpl) -> ArrayImpl:
