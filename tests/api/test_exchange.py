@@ -19,6 +19,15 @@ def test_from_dlpack(dtype):
     assert not np.asarray(got)[0, 0]
 
 
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy asks for `dtype` itself")
+def test_an_array_is_no_dtype():
+    for x in (jnp.ones(2, "int8"), gradix.device_put(np.ones(2, np.int8), gradix.devices()[0])):
+        with pytest.warns(DeprecationWarning, match=r"array to a dtype is deprecated.*write dtype=x\.dtype"):
+            assert np.dtype(x) == np.int8
+        with pytest.warns(DeprecationWarning, match="array to a dtype"):
+            assert np.zeros(2, x).dtype == np.int8
+
+
 def test_what_cannot_be_exchanged():
     assert dlpack.is_supported_dtype(jnp.bfloat16) and not dlpack.is_supported_dtype("int4")
     with pytest.raises(TypeError, match="__dlpack_device__"):
