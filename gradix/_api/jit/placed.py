@@ -457,6 +457,9 @@ class Placing:
 
     def lowered(self, avals, places: bool = False, platform: str | None = None):
         """The module for arguments of these types; `platform` is that of devices still to be named."""
+        called = self.programs.get(tuple(avals))
+        if type(called) is Program and self.budget is platform is None and not places:
+            return called.lowered  # a call has lowered it
         home, ins, outs, orders = self.plan(avals)
         context = _options.gradix_mesh
         if platform is not None and isinstance(context, AbstractMesh) and not context.empty:

@@ -189,6 +189,8 @@ class Traced(_Stage):
         donated, places = traced.donated_inputs, self._operand_places()
         asked = lowering_platforms[0] if lowering_platforms else None
         module = traced.placing.lowered(places, platform=asked) if places is not None else None
+        if module is None and traced.program is not None and traced.program.lowered.platform == platforms[0]:
+            module = traced.program.lowered  # a call has lowered it
         if module is None:
             module = _program.lower(
                 traced.simplified(), traced.name, donated=donated, keep_unused=traced.keep_unused, platform=platforms[0]

@@ -7,7 +7,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import stages
+from gradix import monitoring, stages
 from gradix._runtime import xla
 from gradix.experimental.layout import Format, Layout
 
@@ -236,3 +236,25 @@ def test_the_text_may_say_where_operations_come_from():
     assert " loc(" not in lowered.as_text()
     assert re.sub(r" loc\([^()]*\)|^#loc.*\n", "", text, flags=re.MULTILINE) == lowered.as_text()
     xla.parse_module(text)  # it is still a program
+
+
+def test_what_a_call_has_lowered_is_not_lowered_again():
+    seen = []
+    monitoring.register_event_duration_secs_listener(lambda event, seconds, **_: seen.append(event.rpartition("/")[2]))
+    captured, here = jnp.arange(3), gradix.devices()[0]
+    try:
+        for f, x in (
+            (gradix.jit(lambda x: x * 2), 1.5),
+            (gradix.jit(lambda x: x + captured), jnp.ones(3)),
+            (gradix.jit(lambda x: x - captured), gradix.device_put(jnp.ones(3), here)),
+            (gradix.jit(lambda x: x * 3, donate_argnums=0), gradix.device_put(jnp.ones(3), here)),
+        ):
+            text = f.lower(x).as_text()
+            struct = gradix.ShapeDtypeStruct.like(x) if hasattr(x, "shape") else x
+            out = f(x)
+            seen.clear()
+            lowered = f.lower(struct)
+            assert "jaxpr_to_mlir_module_duration" not in seen and lowered.as_text() == text
+            assert np.array_equal(lowered.compile()(jnp.ones(3) if hasattr(x, "shape") else x), out)
+    finally:
+        monitoring.clear_event_listeners()
