@@ -11,7 +11,7 @@ import gradix.numpy as jnp
 from gradix import lax
 from gradix._runtime import xla_layouts
 from gradix._runtime.program import to_device
-from gradix.experimental import serialize_executable
+from gradix.experimental import array_serialization, serialize_executable
 from gradix.experimental.layout import Format, Layout, with_layout_constraint
 from gradix.sharding import NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
@@ -285,3 +285,15 @@ def test_copies_are_compiled_once_for_all_devices():
     for _ in range(3):
         gradix.device_put(np.ones((16, 24), np.float32), column(four()))
     assert len(xla_layouts._copiers) == before + 1
+
+
+def test_checkpoints_and_exports_hold_values(tmp_path):
+    for i, sharding in enumerate((one(), four())):
+        x = gradix.device_put(VALUES, column(sharding))
+        array_serialization.save({"x": x}, str(tmp_path / str(i)))
+        found = array_serialization.load(str(tmp_path / str(i)))["x"]
+        assert np.array_equal(found, VALUES)
+        exported = gradix.export.export(gradix.jit(lambda v: v * 2))(x)
+        assert np.array_equal(exported.call(x), VALUES * 2)
+        if sharding.num_devices == 1:
+            assert np.array_equal(gradix.export.deserialize(exported.serialize()).call(x), VALUES * 2)
