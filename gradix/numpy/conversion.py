@@ -86,7 +86,7 @@ def array(
         copy, order, ndmin = given
     if order is not None and order != "K":
         raise NotImplementedError(f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts.")
-    if _are_strings(object, dtype):
+    if (dtype is not None or type(object) is np.ndarray) and _are_strings(object, dtype):
         return _of_strings(object, dtype, device)
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "array", stacklevel=3)
