@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix._api.boundary import arrays
 from gradix._api.tracing import flat_body
+from gradix._base.errors import UnexpectedTracerError
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.composite import composite_p
@@ -36,6 +37,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
     Raises:
         TypeError: `name` is not a string, or an attribute of a call is of another type.
+        UnexpectedTracerError: an attribute of a call is traced.
 
     Example:
         >>> import gradix
@@ -77,7 +79,7 @@ def _attributes(name: str, attributes: dict) -> str:
     given = {}
     for key, value in attributes.items():
         if isinstance(value, Tracer):
-            raise TypeError(
+            raise UnexpectedTracerError(
                 f"The attribute {key!r} of composite {name!r} is traced: {value}. Pass arrays by "
                 "position, and attributes that are known while tracing by keyword."
             )

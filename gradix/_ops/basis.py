@@ -12,6 +12,7 @@ from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, as_number, typeof
 from gradix._core.aval import ShapedArray, located, make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import ShardingTypeError, entries, merged
 from gradix._core.named_sharding import axes_of
 from gradix._core.primitive import Linear, MeshTraits, Primitive, ValueTraits
@@ -376,7 +377,8 @@ _zeros: BoundedCache[ShapedArray, ArrayImpl] = BoundedCache(512)
 def zeros(aval):
     """An array of zeros of this type."""
     if aval.dtype == dtypes.float0:
-        return ArrayImpl(np.zeros(aval.shape, dtypes.float0), aval)
+        none = float0_zeros(aval.shape)
+        return ArrayImpl(none, aval) if type(none) is np.ndarray else none
     if aval.division is not None and state.stage is not None:
         return seams.reshard(zeros(located(aval.plain, vma=aval.vma)), aval.division)
     # While a program is staged, zeros must be one of its equations, so the cache is not used.
@@ -390,6 +392,13 @@ def zeros(aval):
             return broadcast_in_dim(scalar, aval.shape, ())
         zero = _zeros.keep(aval, ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval))
     return zero
+
+
+def float0_zeros(shape):
+    """What derivatives of integers are, of this shape: a NumPy array, or where sizes are open an equation."""
+    if not is_symbolic_shape(shape):
+        return np.zeros(shape, dtypes.float0)
+    return broadcast_in_dim(ArrayImpl(np.zeros((), dtypes.float0), make_aval((), dtypes.float0)), shape, ())
 
 
 def instantiate(t, aval):

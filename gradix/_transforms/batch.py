@@ -170,6 +170,35 @@ def batch(function, axis: AxisData, args, in_axes, named: bool = False) -> tuple
     return [v for v, _ in pairs], [a for _, a in pairs]
 
 
+def example_of(trace: BatchTrace, x, axis: int | None):
+    """One example of an array from outside of `trace`, whose size, if that is None, is the array's along `axis`."""
+    if axis is None:
+        return x
+    if trace.size is None:
+        trace.size = x.aval.shape[axis]
+        trace.axis = AxisData(trace.axis.name, trace.size)
+    return BatchTracer(trace, x, axis % x.aval.ndim)
+
+
+def batch_of(trace: BatchTrace, x, axis: int | None):
+    """All examples of a value inside of `trace`, as an array outside of it that has them along `axis`.
+
+    Raises:
+        ValueError: the examples differ, and `axis` is None.
+    """
+    value, at = trace.split(x)
+    if axis is None and at is not None:
+        raise ValueError(
+            f"vmap has examples that differ, of type {x.aval}, for an array that from_elt of a registered type asks "
+            "for with the axis None. Give the axis along which its examples lie."
+        )
+    state.mapped = trace.outer
+    try:
+        return value if axis is None else to_axis(trace.size, value, at, axis)
+    finally:
+        state.mapped = trace
+
+
 def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=None) -> tuple[ClosedJaxpr, tuple]:
     """The mapped program, and the batch axis of each of its results.
 

@@ -31,6 +31,7 @@ from gradix.numpy.promotion import (
     number,
     promote_dtypes,
     promote_dtypes_inexact,
+    raise_rank,
     working_dtype,
 )
 from gradix.numpy.reductions import sum
@@ -266,7 +267,10 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
             if wide is y:
                 return area
             return convert(area, multiply(dx, like(y, 1.0)).aval.dtype)
-        step = dx
+        step = dx  # axes of an array of distances are aligned from the last one on, whatever its rank
+        if np.ndim(dx):
+            step = as_operand("trapezoid", dx, 2)
+            step = raise_rank(step, max(step.aval.ndim, y.aval.ndim))
     else:
         y, x = promote_dtypes_inexact("trapezoid", y, x)
         if x.aval.ndim == 1:

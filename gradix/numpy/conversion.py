@@ -82,8 +82,11 @@ def array(
             DeprecationWarning,
             stacklevel=2,
         )
-        given: tuple = (*args, *(copy, order, ndmin)[len(args) :])
-        copy, order, ndmin = given
+        named = {"copy": (copy, True), "order": (order, "K"), "ndmin": (ndmin, 0)}
+        for name, (value, default) in [*named.items()][: len(args)]:
+            if value != default:
+                raise TypeError(f"array got {name} by position and by name, as {value!r}. Name it alone.")
+        copy, order, ndmin = (*args, *[value for value, _ in named.values()][len(args) :])
     if order is not None and order != "K":
         raise NotImplementedError(f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts.")
     if (dtype is not None or type(object) is np.ndarray) and _are_strings(object, dtype):

@@ -181,7 +181,8 @@ def _make(shape, key, wrap) -> IndexPlan:
     plan.memo, plan.outside = {}, False
     plan.is_symbolic = is_symbolic_shape(shape)
     plan.is_counted = plan.is_symbolic and has_counts(shape)
-    entries = _read(plan, shape, key, wrap)
+    whole, dots = _complete(shape, key)
+    entries = _read(plan, shape, whole, wrap)
     axes = [e for e in entries if e is not None]
     arrays = [e.array[1] for e in axes if e.array is not None]
     plan.picked = _broadcast(arrays)
@@ -194,7 +195,7 @@ def _make(shape, key, wrap) -> IndexPlan:
     else:
         plan.kind = "gather"
     _take_windows(plan, axes)
-    _lay_out(plan, entries, axes)
+    _lay_out(plan, entries, axes, dots)
     return plan
 
 
@@ -205,7 +206,7 @@ def _read(plan, shape, key, wrap) -> list:
     """The index as a list of None for new axes and an `_Axis` for each axis of the operand."""
     entries: list = []
     n, place = 0, 0
-    for e in _complete(shape, key):
+    for e in key:
         if e is None:
             entries.append(None)
             continue
@@ -227,8 +228,11 @@ def _read(plan, shape, key, wrap) -> list:
     return entries
 
 
-def _complete(shape, key) -> tuple:
-    """The key with an entry for each axis: whole slices take the place of `...`, or come last."""
+def _complete(shape, key) -> tuple[tuple, int | None]:
+    """The key with an entry for each axis: whole slices take the place of `...`, or come last.
+
+    If `...` stands for no axis, its place is returned as well, else None.
+    """
     used = sum([e is not None and e is not Ellipsis for e in key])
     dots = [i for i, e in enumerate(key) if e is Ellipsis]
     if len(dots) > 1:
@@ -236,7 +240,7 @@ def _complete(shape, key) -> tuple:
     if used > len(shape):
         raise too_many_indices(used, shape)
     i = dots[0] if dots else len(key)
-    return (*key[:i], *[_WHOLE] * (len(shape) - used), *key[i + 1 :])
+    return (*key[:i], *[_WHOLE] * (len(shape) - used), *key[i + 1 :]), i if used == len(shape) else None
 
 
 def too_many_indices(used: int, shape: tuple) -> IndexError:
@@ -346,13 +350,16 @@ def _take_windows(plan: IndexPlan, axes) -> None:
     plan.squeezed = tuple([i for i, e in enumerate(axes) if not e.is_range])
 
 
-def _lay_out(plan: IndexPlan, entries, axes) -> None:
+def _lay_out(plan: IndexPlan, entries, axes, dots) -> None:
     """Set the axes of the result: new ones, the block of the index arrays' axes, and ranges.
 
-    The block stands in the place of the arrays if these are neighbours, and first otherwise.
+    The block stands in the place of the arrays if these are neighbours, and first otherwise. A `...` between them
+    parts them although it stands for no axis: then it is at the place `dots`.
     """
     advanced = [i for i, e in enumerate(entries) if e is not None and not e.is_range] if plan.kind != "static" else []
     side_by_side = bool(advanced) and advanced[-1] - advanced[0] == len(advanced) - 1
+    if dots is not None and side_by_side:
+        side_by_side = not advanced[0] < dots <= advanced[-1]
     block_at = (advanced[0] if side_by_side else 0) if advanced else None
     # Each axis of the result is a pair of its size and None, an _Axis, or "picked".
     dims: list = []

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradix import lax
 from gradix._api.inspect import eval_shape
 from gradix._base.tracebacks import filter_frames
@@ -281,7 +283,11 @@ class ufunc:
         flat, order = a.reshape(-1), places.reshape(-1)
         if b is None:
             made = self._call(flat[order])
-            return convert(flat, made.dtype).at[order].set(made).reshape(a.shape)
+            dtype = made.dtype
+            values = convert(flat, dtype).at[order].set(made)
+            if order.size > 1 and not _is_basic(indices):
+                values = self._repeated(values, order, dtype)
+            return values.reshape(a.shape)
         b = broadcast_to(as_operand(f"{self.__name__}.at", b), places.shape).reshape(-1)
         dtype = eval_shape(self._call, flat[order], b).dtype
 
@@ -290,6 +296,18 @@ class ufunc:
             return values.at[i].set(convert(self._call(values[i], item), dtype)), None
 
         return lax.scan(step, convert(flat, dtype), (order, b))[0].reshape(a.shape)
+
+    def _repeated(self, values, order, dtype):
+        """`values` with the function applied again to the elements that are named several times."""
+        counts = lax.full_like(values, 0, np.int32).at[order].add(np.int32(1))[order]
+
+        def step(state):
+            done, values = state
+            rows = values[order]
+            again = convert(self._call(rows), dtype)
+            return done + 1, values.at[order].set(lax.select(counts > done, again, rows))
+
+        return lax.while_loop(lambda state: state[0] < counts.max(), step, (np.int32(1), values))[1]
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Any:
         """The function of all pairs of elements, as an array of shape `A.shape + B.shape`.
@@ -377,3 +395,9 @@ def _axis_first(x, axis):
 
 
 ufunc.__module__ = "gradix.numpy"  # where users find it
+
+
+def _is_basic(index) -> bool:
+    """Whether an index has no arrays, so that it names no element twice."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(i is None or i is Ellipsis or isinstance(i, (int, slice)) for i in parts)

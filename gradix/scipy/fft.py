@@ -184,7 +184,8 @@ def _turns(n: int, dtype, count=None):
     count = n if count is None else count
     complex_ = np.complex128 if dtype == np.float64 else np.complex64
     if type(n) is not int:
-        return jnp.exp(-0.5j * np.pi * jnp.arange(count, dtype=dtype) / n).astype(complex_)
+        angles = -0.5 * np.pi * jnp.arange(count, dtype=dtype) / n
+        return lax.complex(jnp.cos(angles), jnp.sin(angles)).astype(complex_)
     return jnp.asarray(np.exp(-0.5j * np.pi * np.arange(count) / n).astype(complex_))
 
 

@@ -202,7 +202,52 @@ def test_containers_are_mapped(tables):
     np.testing.assert_allclose(slope(jnp.arange(3.0)), 2 * np.cos(np.arange(3.0)), rtol=1e-6)
 
 
+class Line:
+    """An array with one name for each axis, which its class checks."""
+
+    def __init__(self, names, data):
+        assert len(names) == data.ndim
+        self.names, self.data = names, data
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_rules_of_containers_compute_with_the_arrays_of_all_examples(jit):
+    def one(cont, _, many, axis):
+        names = many.names[:axis] + many.names[axis + 1 :]
+        return Line(names, cont(many.data, axis))
+
+    def many(cont, size, one, axis):
+        return Line((*one.names[:axis], "batch", *one.names[axis:]), cont(size, one.data + 1, axis))
+
+    def mapped():
+        lines = Line(("batch", "x"), jnp.arange(6.0).reshape(3, 2))
+        twice = gradix.vmap(
+            lambda line: (Line(line.names, line.data * 2), line.data.sum()), out_axes=(1, 0), axis_size=3
+        )
+        parts = gradix.vmap(lambda line: line, axis_size=3)(lines)
+        line, sums = twice(lines)
+        assert line.names == ("x", "batch") and parts.names == ("batch", "x")
+        return line.data, sums, parts.data
+
+    batching.register_vmappable(Line, int, int, one, many, None)
+    try:
+        doubled, sums, parts = (gradix.jit(mapped) if jit else mapped)()
+    finally:
+        batching.unregister_vmappable(Line)
+    np.testing.assert_array_equal(doubled, [[1, 5, 9], [3, 7, 11]])
+    np.testing.assert_array_equal(sums, [1, 5, 9])
+    np.testing.assert_array_equal(parts, [[1, 2], [3, 4], [5, 6]])
+
+
 def test_wrong_axes_of_containers_are_told(tables):
+    with pytest.raises(ValueError, match="examples that differ, of type float32"):
+        batching.unregister_vmappable(Table)
+        batching.register_vmappable(
+            Table, Rows, int, one_row, lambda cont, n, t, _: cont(n, t.columns["a"], None), None
+        )
+        gradix.vmap(lambda t: t, Rows(), Rows())(Table(a=jnp.arange(3.0)))
+    batching.unregister_vmappable(Table)
+    batching.register_vmappable(Table, Rows, int, one_row, all_rows, None)
     table = Table(a=jnp.arange(3.0))
     with pytest.raises(ValueError, match="in_axes has 0 for a Table, which is mapped by an instance of Rows"):
         gradix.vmap(lambda t: t.columns["a"])(table)

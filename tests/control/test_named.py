@@ -54,7 +54,7 @@ def test_composite_wrong_attributes():
         else:
             with pytest.raises(TypeError, match=pattern):
                 call(X)
-    with pytest.raises(TypeError, match="'k' of composite 'my.id' is traced"):
+    with pytest.raises(gradix.errors.UnexpectedTracerError, match="'k' of composite 'my.id' is traced"):
         gradix.jit(lambda x: lax.composite(lambda a, k: a, name="my.id")(x, k=x))(X)
     with pytest.raises(TypeError, match="expects a name"):
         lax.composite(abs, 3)

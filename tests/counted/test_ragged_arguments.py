@@ -104,6 +104,7 @@ def test_parts_become_arrays_and_others_stand_in_their_places():
     assert "[6 0 4]" in repr(gradix.tree.map(lambda x: x * 2, Ragged.of(ROWS)))
 
 
+@pytest.mark.promotes
 @pytest.mark.parametrize(
     "rows, dtype",
     [
@@ -122,6 +123,7 @@ def test_rows_of_several_types(rows, dtype):
         np.testing.assert_array_equal(have, np.asarray(want, dtype))
 
 
+@pytest.mark.promotes
 def test_traced_rows():
     x = jnp.array([3.0, -1.0, 4.0])
     f = gradix.jit(lambda x: Ragged.of([x[x > 0], x, [7], x[:0]]))

@@ -127,3 +127,20 @@ def test_scans_of_a_length_that_is_no_size_of_theirs_are_refused():
             lambda x: lax.scan(lambda c, r: (c, r), 0.0, x, length=b), gradix.ShapeDtypeStruct((a,), "float32")
         )
     assert np.asarray(lax.scan(lambda c, _: (c + 1, c), 0.0, None, length=np.int64(3))[1]).tolist() == [0, 1, 2]
+
+
+def test_derivatives_in_integers_of_open_sizes():
+    def f(i, x):
+        return 2 * i.T, x.T * x.T
+
+    i, x = np.arange(6, dtype=np.int32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(3, 4)
+    cts = np.zeros((3, 2), gradix.dtypes.float0), np.ones((4, 3), np.float32)
+    exported = export.export(gradix.jit(f))(*export.symbolic_args_specs([i, x], ["2, a", "a, 4"]))
+    again = export.deserialize(exported.serialize(vjp_order=2))
+    _, pull = gradix.vjp(again.call, i, x)
+    no, ct = pull(cts)
+    assert no.dtype == gradix.dtypes.float0 and no.shape == (2, 3)
+    np.testing.assert_array_equal(ct, 2 * x)
+    second = gradix.vjp(pull, cts)[1]((no, ct))[0]
+    assert second[0].shape == (3, 2)
+    np.testing.assert_array_equal(second[1], 2 * x.T * ct.T)

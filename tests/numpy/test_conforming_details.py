@@ -120,3 +120,34 @@ def test_bits_of_dtypes_that_arrays_do_not_have():
 
     names = {"float6_e2m3fn": 6, "float6_e3m2fn": 6, "float8_e8m0fnu": 8, "int2": 2, "bfloat16": 16}
     assert {n: gradix.dtypes.itemsize_bits(getattr(ml_dtypes, n)) for n in names} == names
+
+
+@pytest.mark.parametrize("named", [{"copy": False}, {"order": "C"}, {"ndmin": 2}], ids=str)
+def test_arguments_of_array_by_position_and_by_name_are_refused(named):
+    (name,) = named
+    with pytest.warns(DeprecationWarning), pytest.raises(TypeError, match=f"got {name} by position and by name"):
+        jnp.array([1.0], None, True, "K", 0, **named)
+    with pytest.warns(DeprecationWarning):
+        assert jnp.array([1.0], None, True, ndmin=2).shape == (1, 1)
+
+
+PARTED = [
+    (slice(None), [0, 1], ..., [1, 0]),
+    (slice(None), [0, 1], ..., 1),
+    (slice(None), 1, ..., [0, 1]),
+    ([0, 1], ..., [0, 1], slice(None)),
+    (slice(None), [0, 1], [1, 0], ...),
+    (slice(None), [0, 1], ..., None, [1, 0]),
+]
+
+
+@pytest.mark.parametrize("index", PARTED, ids=str)
+def test_dots_for_no_axis_part_index_arrays(index):
+    index = tuple(np.array(i) if isinstance(i, list) else i for i in index)
+    x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    want, changed = x[index], x.copy()
+    changed[index] = np.arange(want.size).reshape(want.shape)
+    for wrap in (lambda f: f, gradix.jit):
+        np.testing.assert_array_equal(wrap(lambda x: x[index])(jnp.asarray(x)), want)
+        values = jnp.arange(want.size, dtype="float32").reshape(want.shape)
+        np.testing.assert_array_equal(wrap(lambda x, v: x.at[index].set(v))(jnp.asarray(x), values), changed)

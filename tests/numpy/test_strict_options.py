@@ -111,3 +111,11 @@ def test_truth_values_of_python_update_numbers():
         assert jnp.arange(3).at[2].set(False).dtype == jnp.arange(3).dtype
         with pytest.raises(ValueError, match="strict"):
             jnp.arange(3).at[1].set(np.bool_(False))
+
+
+@pytest.mark.parametrize("axis, distances", [(0, (5,)), (1, (3, 5)), (1, (5,)), (2, (4, 1)), (0, (2, 4, 5))])
+def test_distances_of_trapezoids_may_have_fewer_axes(axis, distances):
+    rng = np.random.default_rng(0)
+    y, dx = rng.random((3, 4, 5), np.float32), rng.random(distances, np.float32)
+    with gradix.numpy_rank_promotion("raise"):
+        np.testing.assert_allclose(jnp.trapezoid(y, dx=dx, axis=axis), np.trapezoid(y, dx=dx, axis=axis), rtol=1e-6)

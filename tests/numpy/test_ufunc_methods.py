@@ -186,3 +186,18 @@ def test_identities_that_a_dtype_has_not(name, dtype):
                 assert found.dtype == "float32"
                 np.testing.assert_allclose(found, expected, rtol=1e-6)
         assert ours.accumulate(jnp.asarray(x)).dtype == "float32"
+
+
+@pytest.mark.parametrize("name", ["negative", "square", "cos"])
+def test_elements_named_several_times_are_changed_as_many_times(name):
+    ours, numpys = getattr(jnp, name, None), getattr(np, name)
+    ours = ours if hasattr(ours, "at") else jnp.frompyfunc(ours, 1, 1)
+    a = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+    for index in ([1, 1], [[0, 0], [2, 0]], [True, False, True], [2]):
+        want, index = a.copy(), np.asarray(index)
+        numpys.at(want, index)
+        for call in (ours.at, gradix.jit(ours.at, static_argnames="inplace")):
+            if index.dtype != bool or call == ours.at:
+                np.testing.assert_allclose(call(a, index, inplace=False), want, rtol=1e-6)
+    slope = gradix.grad(lambda a: jnp.negative.at(a, jnp.array([0, 0, 1]), inplace=False).sum())
+    np.testing.assert_array_equal(slope(a[0]), [1, -1])

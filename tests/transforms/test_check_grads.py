@@ -121,3 +121,16 @@ def test_tolerances_by_dtype_hold_for_reverse_mode():
 def test_small_arguments_beside_large_ones():
     """A step that suits 0.01 is tried, though it is few roundings of 100."""
     check_grads(gradix.nn.log1mexp, (jnp.array([1e-2, 1.0, 1e2]),), order=1, atol=1e-3, rtol=1e-3)
+
+
+def test_infinite_values_do_not_change():
+    """Where a window holds no element, its extreme is infinite before a step and behind it."""
+
+    def extremes(x):
+        return gradix.lax.reduce_window(x, -np.inf, gradix.lax.max, (2,), (1,), [(2, 3)])
+
+    assert np.isinf(extremes(jnp.ones(3))).any()
+    check_grads(extremes, (jnp.array([1.0, 3.0, 2.0]),), 2, rtol=1e-2, atol=1e-2)
+    for other in (np.nan, -np.inf):  # what is no number, or becomes infinite within a step, is no derivative
+        with pytest.raises(AssertionError):
+            check_grads(lambda x: jnp.where(x > 2.0, x, other), (jnp.float32(2.0),), 1, modes=("fwd",))

@@ -111,3 +111,20 @@ def test_loops_without_a_number_of_steps_refuse():
 
     with pytest.raises(NotImplementedError, match="is written to in"):
         gradix.grad(root)(0.1)
+
+
+@pytest.mark.parametrize("decorator", [gradix.custom_vjp, gradix.custom_jvp])
+@pytest.mark.parametrize("jit", [False, True])
+def test_functions_of_nothing_but_refs_are_differentiated_themselves(decorator, jit):
+    @decorator
+    def read(ref):
+        return 3 * ref[...]
+
+    if decorator is gradix.custom_vjp:
+        read.defvjp(lambda ref: (read(ref), None), lambda _, g: (g,))
+    else:
+        read.defjvp(lambda primals, tangents: (read(*primals), 100.0))
+    call = gradix.jit(read) if jit else read
+    assert call(gradix.new_ref(2.0)) == 6
+    value, slope = gradix.value_and_grad(lambda x: call(gradix.new_ref(x)) ** 2)(2.0)
+    assert (value, slope) == (36, 36)

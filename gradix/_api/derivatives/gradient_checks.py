@@ -239,8 +239,15 @@ def _difference(near, behind, far, far_behind, e):
     near, behind, far, far_behind = (np.asarray(v) for v in (near, behind, far, far_behind))
     if near.dtype not in dtypes.INEXACT:
         return np.zeros(near.shape, dtypes.float0)
-    slope = (8 * (_wide(near) - _wide(behind)) - (_wide(far) - _wide(far_behind))) / (12 * e)
+    with np.errstate(invalid="ignore"):
+        slope = (8 * _change(near, behind) - _change(far, far_behind)) / (12 * e)
     return slope.astype(near.dtype)
+
+
+def _change(ahead, behind):
+    """The difference of two values of a function: 0 for equal infinite ones, as where a window is empty."""
+    ahead, behind = _wide(ahead), _wide(behind)
+    return np.where(ahead == behind, 0, ahead - behind)
 
 
 def _real_size(dtype) -> int:

@@ -17,7 +17,16 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.trace import is_staging
 from gradix._ops.arithmetic import add
-from gradix._ops.basis import full_like_one, instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
+from gradix._ops.basis import (
+    float0_zeros,
+    full_like_one,
+    instantiate,
+    is_differentiable,
+    move_axis,
+    tangent_aval,
+    to_axis,
+    zeros,
+)
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
 from gradix._ops.creation import broadcasted_iota
@@ -217,7 +226,7 @@ def _reverse_blocks(rows, ys, leaves) -> list[list]:
     for x in leaves:
         if not is_differentiable(x.aval):
             for block, y in zip(blocks, ys):
-                block.append(np.zeros((*y.aval.shape, *x.aval.shape), dtypes.float0))
+                block.append(float0_zeros((*y.aval.shape, *x.aval.shape)))
             continue
         for block, y, part in zip(blocks, ys, _cut(next(given), sizes, 0)):
             block.append(_weak(reshape(part, (*y.aval.shape, *x.aval.shape)), x.aval.weak_type))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from gradix._api.boundary import cotangents_above
 from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import broadcast_prefix, numbered, register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes, seams
 from gradix._core.array import as_array
-from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import cotangent_aval
 from gradix._core.primitive import Linear
 from gradix._core.refs import Ref
-from gradix._ops.basis import broadcast_in_dim, instantiate, is_differentiable, tangent_aval, zeros
+from gradix._ops.basis import float0_zeros, instantiate, is_differentiable, tangent_aval, zeros
 from gradix._ops.convert import convert_element_type
 from gradix._transforms.linearize import LinearProgram
 from gradix._transforms.staging import eval_jaxpr, stage
@@ -28,7 +24,7 @@ _FLOAT0 = dtypes.float0
 def finished(ct, aval):
     """A cotangent as the user gets it: an array if zero, float0 without derivative."""
     if not is_differentiable(aval):
-        return _without_derivative(aval)
+        return float0_zeros(aval.shape)
     if ct is not None:
         return ct
     want = cotangent_aval(aval)
@@ -38,14 +34,7 @@ def finished(ct, aval):
 
 
 def shown_tangent(t, aval):
-    return instantiate(t, aval) if is_differentiable(aval) else _without_derivative(aval)
-
-
-def _without_derivative(aval):
-    """Zeros of float0; an array of a program where a size is a variable."""
-    if not is_symbolic_shape(aval.shape):
-        return np.zeros(aval.shape, _FLOAT0)
-    return broadcast_in_dim(zeros(make_aval((), _FLOAT0)), aval.shape, ())
+    return instantiate(t, aval) if is_differentiable(aval) else float0_zeros(aval.shape)
 
 
 def tangent_of(name, aval, t, index):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core import dtypes
 from gradix._core.array import as_array
-from gradix._ops.basis import tangent_aval, zeros
+from gradix._ops.basis import float0_zeros, tangent_aval, zeros
 
 
 class SymbolicZero:
@@ -85,7 +83,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 def _zero(zero: SymbolicZero, symbolic: bool):
     if symbolic:
         return zero
-    return np.zeros(zero.shape, dtypes.float0) if zero.dtype == dtypes.float0 else zeros(zero.aval)
+    return float0_zeros(zero.shape) if zero.dtype == dtypes.float0 else zeros(zero.aval)
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:

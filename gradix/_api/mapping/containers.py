@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._core.array import as_array
 from gradix._core.library_values import axes_of_containers as specs, containers
+from gradix._core.trace import state
 from gradix._ops.creation import iota
+from gradix._transforms.batch import AxisData, BatchTracer, batch, batch_of, example_of
 
 
 class Container(NamedTuple):
@@ -76,15 +78,23 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
         places.append(axis)
         return x
 
-    for x, axis in zip(leaves, axes):
-        if is_container(x) and axis is not None:
-            containers[type(x)].to_elt(spread, _no_index, x, axis)
-        elif not is_container(x):
-            spread(x, axis)
-    size = options.pop("axis_size")
+    def spread_all():
+        trace = state.mapped
+        for x, axis in zip(leaves, axes):
+            if is_container(x) and axis is not None:
+                containers[type(x)].to_elt(
+                    lambda x, axis: example_of(trace, as_array(spread(x, axis)), axis), _no_index, x, axis
+                )
+            elif not is_container(x):
+                spread(x, axis)
+        return []
+
+    batch(spread_all, AxisData(options["axis_name"], None), [], [])
+    size, chunk = options.pop("axis_size"), options["chunk_size"]
     if size is None:
         size = next((as_array(x).shape[a] for x, a in zip(arrays, places) if isinstance(a, int)), None)
     form: list = []
+    made: dict = {}
     axes_of_results: list = []
 
     def flat(index, given):
@@ -103,14 +113,19 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
         _check(outs, wanted, "out_axes")
         found: list = []
         axes_of_results.clear()
-        for x, axis in zip(outs, wanted):
-            if is_container(x) and axis is not None:
+        # Where examples are mapped at once, rules get the arrays of all; else the rule is called twice.
+        trace = index._trace if chunk is None and type(index) is BatchTracer else None
+        made.clear()
+        for i, (x, axis) in enumerate(zip(outs, wanted)):
+            if not is_container(x):
+                found.append(x)
+                axes_of_results.append(axis)
+            elif axis is not None and trace is not None:
+                made[i] = containers[type(x)].from_elt(lambda _, x, axis: batch_of(trace, x, axis), size, x, axis)
+            elif axis is not None:
                 containers[type(x)].from_elt(
                     lambda size, x, axis: (found.append(x), axes_of_results.append(axis), x)[2], size, x, axis
                 )
-            elif not is_container(x):
-                found.append(x)
-                axes_of_results.append(axis)
         form[:] = outs, out_tree, wanted
         return found
 
@@ -122,12 +137,14 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
     outs, out_tree, wanted = form
     return out_tree.unflatten(
         [
-            next(results)
+            made[i]
+            if i in made
+            else next(results)
             if not is_container(x)
             else x
             if axis is None
             else containers[type(x)].from_elt(lambda size, x, axis: next(results), size, x, axis)
-            for x, axis in zip(outs, wanted)
+            for i, (x, axis) in enumerate(zip(outs, wanted))
         ]
     )
 

@@ -10,7 +10,7 @@ from gradix import numpy as jnp
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import register_pytree_node_class as _register
 from gradix.experimental.sparse._array import JAXSparse, as_arrays
-from gradix.experimental.sparse._layout import Layout, holding, layout_of
+from gradix.experimental.sparse._layout import Layout, fitting_shape, holding, layout_of
 from gradix.experimental.sparse.util import SparseInfo
 
 _bcoo: Any = lazy_module("gradix.experimental.sparse.bcoo")
@@ -73,7 +73,7 @@ class BCOO(JAXSparse):
         self.data, self.indices = children
         self.shape, self.indices_sorted, self.unique_indices = shape, indices_sorted, unique_indices
         if hasattr(self.indices, "ndim") and hasattr(self.data, "shape") and self.indices.ndim >= 2:
-            self.shape = _fitting(self.data.shape, self.indices.shape, tuple(shape))
+            self.shape = fitting_shape(self.data.shape, self.indices.shape, tuple(shape))
 
     @property
     def _layout(self) -> Layout:
@@ -159,6 +159,13 @@ class BCOO(JAXSparse):
         cls, N: int, M: int, k: int, *, dtype=None, index_dtype="int32", n_batch: int = 0, n_dense: int = 0
     ) -> BCOO:
         count = max(min(N, M - k) if k >= 0 else min(N + k, M), 0)
+        if (n_batch, n_dense) in ((1, 0), (1, 1), (2, 0), (0, 2)):
+            return cls(
+                _eye_by_batches(N, M, k, min(count, 1), dtype, index_dtype, n_batch, n_dense),
+                shape=(N, M),
+                indices_sorted=True,
+                unique_indices=True,
+            )
         rows = jnp.arange(count, dtype=index_dtype)
         indices = jnp.stack([rows - min(k, 0), rows + max(k, 0)], 1)
         made = cls((jnp.ones(count, dtype), indices), shape=(N, M), indices_sorted=True, unique_indices=True)
@@ -282,15 +289,13 @@ def _binary(function, *args):
     return _transform.sparsify(function)(*args)
 
 
-def _fitting(data, indices, shape: tuple) -> tuple:
-    """The shape of an array of parts of which `vmap` may have added, removed or moved batch axes.
-
-    Batch axes are as long as those of the parts; where these repeat one row, as the shape says.
-    """
-    n_batch = len(indices) - 2
-    inner = indices[-1] + len(data) - n_batch - 1
-    kept = shape[len(shape) - inner :] if inner else ()
-    known = (1,) * n_batch + shape[: len(shape) - inner]
-    sizes = [a if b == 1 else b for a, b in zip(data[:n_batch], indices[:n_batch])]
-    old = known[len(known) - n_batch :]
-    return (*[m if n == 1 else n for n, m in zip(sizes, old)], *kept)
+def _eye_by_batches(N: int, M: int, k: int, nse: int, dtype, index_dtype, n_batch: int, n_dense: int) -> tuple:
+    """The elements and indices of a diagonal of which each batch holds at most one element."""
+    if n_batch + n_dense == 2:
+        data, places = jnp.eye(N, M, k, dtype=dtype), jnp.zeros((*(N, M)[:n_batch], 1, 0), index_dtype)
+    else:
+        columns = jnp.arange(N, dtype=index_dtype) + k
+        inside = (columns >= 0) & (columns < M)
+        data, places = inside.astype(dtype), jnp.where(inside, columns, M)[:, None, None]
+    stored = (*[slice(None)] * n_batch, slice(nse))
+    return jnp.expand_dims(data, n_batch)[stored], places[stored]

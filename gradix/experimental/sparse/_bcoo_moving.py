@@ -89,7 +89,8 @@ def bcoo_broadcast_in_dim(
     """The array repeated along new axes and axes of size 1; see `lax.broadcast_in_dim`.
 
     New axes before the first sparse axis become batch axes, whose batches share their elements. New
-    axes after the last sparse axis become dense axes, unless they have size 1.
+    axes after the last sparse axis become dense axes, unless they have size 1. Without sparse axes,
+    new axes before the first dense axis become batch axes.
 
     Args:
         mat: the array.
@@ -117,7 +118,7 @@ def bcoo_broadcast_in_dim(
             "size 1."
         )
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
-    first = dims[a] if mat.n_sparse else dims[a - 1] + 1 if a else 0
+    first = dims[a] if a < len(dims) else len(shape)
     last = dims[b - 1] if mat.n_sparse else first - 1
     if mat.n_sparse and not mat.n_dense and math.prod(shape[last + 1 :]) == 1:
         last = len(shape) - 1  # An axis of size 1 can be a sparse axis as well.

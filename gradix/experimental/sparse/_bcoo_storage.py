@@ -376,7 +376,7 @@ def _sparse_to_batch(mat: BCOO, count: int) -> BCOO:
     for _ in range(count):
         data, rest, own = [jnp.expand_dims(x, at) for x in (data, rest, own)]
     here = jnp.stack(jnp.meshgrid(*[jnp.arange(n, dtype=own.dtype) for n in new], indexing="ij"), -1)
-    here = here.reshape(*new, 1, count)
+    here = raise_rank(here.reshape(*new, 1, count), own.ndim)
     belongs = jnp.all(own == here, -1)
     sizes = jnp.array(mat.shape[at + count : at + mat.n_sparse], rest.dtype)
     data = or_zero(spread(belongs, data), data)

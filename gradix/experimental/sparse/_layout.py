@@ -46,6 +46,20 @@ def layout_of(data, indices, shape) -> Layout:
     return Layout(n_batch, n_sparse, n_dense, nse)
 
 
+def fitting_shape(data, indices, shape: tuple) -> tuple:
+    """The shape of an array of parts of which `vmap` may have added, removed or moved batch axes.
+
+    Batch axes are as long as those of the parts; where these repeat one row, as the shape says.
+    """
+    n_batch = len(indices) - 2
+    inner = indices[-1] + len(data) - n_batch - 1
+    kept = shape[len(shape) - inner :] if inner else ()
+    known = (1,) * n_batch + shape[: len(shape) - inner]
+    sizes = [a if b == 1 else b for a, b in zip(data[:n_batch], indices[:n_batch])]
+    old = known[len(known) - n_batch :]
+    return (*[m if n == 1 else n for n, m in zip(sizes, old)], *kept)
+
+
 def in_bounds(mat):
     """Which index vectors are within the array: booleans of shape `indices.shape[:-1]`."""
     inside = jnp.ones(mat.indices.shape[:-1], bool)

@@ -25,7 +25,7 @@ from gradix.experimental.sparse._bcoo_storage import (
     bcoo_sort_indices,
     bcoo_sum_duplicates,
 )
-from gradix.experimental.sparse._layout import in_bounds, or_zero, whole_parts
+from gradix.experimental.sparse._layout import fitting_shape, in_bounds, or_zero, whole_parts
 from gradix.experimental.sparse.util import SparseInfo
 
 if TYPE_CHECKING:
@@ -79,11 +79,8 @@ class BCSR(JAXSparse):
     def _set(self, children, shape, indices_sorted, unique_indices) -> None:
         self.data, self.indices, self.indptr = children
         self.shape, self.indices_sorted, self.unique_indices = shape, indices_sorted, unique_indices
-        if hasattr(self.indices, "ndim") and hasattr(self.data, "ndim") and self.indices.ndim:
-            total = self.data.ndim + 1
-            shape = tuple(shape)
-            new = total - len(shape)
-            self.shape = shape[-new:] if new <= 0 else (*self.data.shape[:new], *shape)
+        if hasattr(self.indices, "ndim") and hasattr(self.data, "shape") and self.indices.ndim:
+            self.shape = fitting_shape(self.data.shape, (*self.indices.shape, 2), tuple(shape))
 
     _info = property(lambda self: SparseInfo(tuple(self.shape), self.indices_sorted, self.unique_indices))
     nse = property(lambda self: self.indices.shape[-1])

@@ -292,3 +292,34 @@ def test_vmap_moves_batch_axes_of_sparse_arrays_with_their_shape():
     np.testing.assert_array_equal(gradix.vmap(lambda m: m.todense(), in_axes=1, out_axes=1)(m), dense)
     twice = gradix.vmap(gradix.vmap(lambda m: m), in_axes=1, out_axes=1)(m)
     assert twice.shape == m.shape and (twice.todense() == dense).all()
+
+
+@pytest.mark.parametrize("shape, n_batch, n_dense", EVERY)
+def test_new_axes_before_dense_ones_are_batch_axes(shape, n_batch, n_dense):
+    m, whole = array(shape, n_batch, n_dense)
+    for at in range(len(shape) + 1):
+        index = (*[slice(None)] * at, None)
+        made = m[index]
+        same(made, whole[index])
+        no_dense_before = n_batch + n_dense == len(shape) and not n_dense
+        if at <= n_batch or no_dense_before:
+            assert made.n_batch == n_batch + 1
+
+
+def test_layouts_change_without_mixing_ranks():
+    whole = np.arange(24.0, dtype="f").reshape(3, 4, 2)
+    with gradix.numpy_rank_promotion("raise"), gradix.numpy_dtype_promotion("strict"):
+        for a in layouts(whole.shape):
+            m = sparse.BCOO.fromdense(jnp.asarray(whole), n_batch=a[0], n_dense=a[1])
+            for b in layouts(whole.shape):
+                same(m.update_layout(n_batch=b[0], n_dense=b[1], on_inefficient=None), whole)
+
+
+@pytest.mark.parametrize("form", [sparse.BCOO, sparse.BCSR])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_each_batch_axis_may_be_mapped(form, axis):
+    whole = np.random.default_rng(0).integers(0, 2, (2, 3, 3, 4, 2)).astype("f")
+    m = form.fromdense(jnp.asarray(whole), n_batch=2, n_dense=1)
+    same(gradix.vmap(lambda m: m.todense(), axis)(m), np.moveaxis(whole, axis, 0))
+    same(gradix.vmap(lambda m: m, axis)(m), np.moveaxis(whole, axis, 0))
+    same(gradix.vmap(lambda m: m, axis, axis)(m), whole)

@@ -130,3 +130,15 @@ def test_random_arrays(n_batch, n_dense, nse):
     assert abs(float(drawn.data.mean())) < 0.15 and 0.85 < float(drawn.data.std()) < 1.15
     with pytest.raises(ValueError, match="nse"):
         sparse.random_bcoo(random.key(0), (2, 2), nse=5)
+
+
+@pytest.mark.parametrize("n, m, k", [(3, 3, 0), (5, 4, -2), (3, 4, 2), (3, 3, 4), (4, 2, -5)])
+def test_diagonals_by_batches_store_one_element_each(n, m, k):
+    whole = np.eye(n, m, k, dtype="f")
+    for n_batch, n_dense in [(0, 0), (1, 0), (2, 0), (1, 1), (0, 1), (0, 2)]:
+        made = sparse.eye(n, m, k, n_batch=n_batch, n_dense=n_dense)
+        same(made, whole)
+        assert (made.n_batch, made.n_dense) == (n_batch, n_dense)
+        assert made.nse == sparse.BCOO.fromdense(whole, n_batch=n_batch, n_dense=n_dense).nse
+    with pytest.raises(ValueError, match="n_batch=1 and n_dense=2"):
+        sparse.eye(3, n_batch=1, n_dense=2)
