@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from gradix._api.boundary import arrays
+from gradix._api.tokens import Token
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.foreign_call import VMAP_METHODS, ArrayAttribute, ffi_call_p
 from gradix._core import dtypes
 from gradix._core.array_layouts import Layout
-from gradix._core.aval import make_aval
+from gradix._core.aval import AbstractToken, make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 
@@ -38,7 +39,9 @@ def ffi_call(
     Args:
         target_name: the name given to `register_ffi_target`.
         result_shape_dtypes: an object with the shape and dtype of the result, such as a
-            `ShapeDtypeStruct`; for several results a sequence of these.
+            `ShapeDtypeStruct`, or `core.abstract_token` for a token; for several results a sequence of
+            these. Dtypes of 64 bits are those of the result whatever `jax_enable_x64` says, as the
+            function writes them.
         has_side_effect: whether the call is kept if its results are not used.
         vmap_method: how `vmap` calls the function. "sequential" and "sequential_unrolled" call it
             once for each example. The other methods call it once: "expand_dims" adds a leading
@@ -54,7 +57,8 @@ def ffi_call(
         legacy_backend_config: a string that is passed to handlers of older interfaces.
 
     Returns:
-        A function of arrays that returns an array, or a tuple of arrays. Its keyword arguments
+        A function of arrays that returns an array, or a tuple of arrays. Where it takes or returns
+        tokens (`lax.create_token`), its calls happen in order. Its keyword arguments
         become attributes of the call; they are strings, booleans, Python and NumPy numbers, NumPy
         arrays, and dictionaries of these.
 
@@ -75,10 +79,13 @@ def ffi_call(
         raise ValueError(f"vmap_method must be one of {[*VMAP_METHODS, None]}, got {vmap_method!r}.")
     is_several = isinstance(result_shape_dtypes, Sequence)
     wanted = list(result_shape_dtypes) if is_several else [result_shape_dtypes]
-    avals = tuple([_aval(i, x) for i, x in enumerate(wanted)])
+    given_tokens = [i for i, x in enumerate(wanted) if isinstance(x, AbstractToken)]
+    avals = tuple([_aval(i, x) for i, x in enumerate(wanted) if i not in given_tokens])
     given_layouts: Any = output_layouts if is_several else [output_layouts]
     if is_several and output_layouts is None:
         given_layouts = None
+    elif given_tokens:  # tokens have none
+        given_layouts = [o for i, o in enumerate(given_layouts) if i not in given_tokens]
     outs = _layouts("output_layouts", given_layouts, avals)
     if legacy_backend_config is not None and custom_call_api_version >= 4:
         raise ValueError(
@@ -87,8 +94,10 @@ def ffi_call(
         )
 
     def call(*args: Any, **kwargs: Any):
-        leaves, tree = flatten(args)
-        operands = arrays(f"ffi_call to {target_name}", leaves, tree, "argument ")
+        every, tree = flatten(args, lambda x: isinstance(x, Token))
+        taken = [i for i, x in enumerate(every) if isinstance(x, Token)]
+        leaves = [x for x in every if not isinstance(x, Token)]
+        operands = arrays(f"ffi_call to {target_name}", leaves, flatten(leaves)[1] if taken else tree, "argument ")
         attributes = tuple([(k, _attribute(k, kwargs[k])) for k in sorted(kwargs)])
         if attributes and custom_call_api_version < 4:
             raise ValueError(
@@ -107,8 +116,11 @@ def ffi_call(
             "input_output_aliases": _aliases(input_output_aliases, operands, avals),
             "custom_call_api_version": custom_call_api_version,
             "legacy_backend_config": legacy_backend_config,
+            "tokens": (tuple(taken), tuple(given_tokens)),
         }
         results = bind(ffi_call_p, operands, params)
+        for i in given_tokens:
+            results.insert(i, Token())
         return tuple(results) if is_several else results[0]
 
     return call
@@ -120,7 +132,7 @@ def _aval(position: int, x: Any):
             "All elements of result_shape_dtypes must have 'shape' and 'dtype' attributes. Got "
             f"{x!r} at position {position}; write gradix.ShapeDtypeStruct(shape, dtype)."
         )
-    return make_aval(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), False)
+    return make_aval(tuple(x.shape), dtypes.as_dtype(x.dtype), False)  # as wide as the function writes it
 
 
 def _layouts(name: str, given: Sequence[FfiLayoutOptions] | None, values) -> tuple:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._control.scan import bind_scan
-from gradix._core.effects import io_effect, no_effects
+from gradix._core.aval import abstract_token
+from gradix._core.effects import io_effect, no_effects, ordered_io_effect
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import expand_axis, to_front
@@ -41,17 +42,21 @@ class ForeignCall(Primitive):
     """Calls the function that is registered with XLA as `target_name`.
 
     Its results have the types `result_avals`. Layouts list axes from major to minor. `attributes`
-    and `input_output_aliases` are sorted pairs, so that parameters can be compared.
+    and `input_output_aliases` are sorted pairs, so that parameters can be compared. `tokens` are the
+    places of tokens among the operands and among the results of the function.
     """
 
     multiple_results = True
     effectful = True
     _EFFECTS = frozenset({io_effect})
+    _ORDERED = frozenset({ordered_io_effect})
 
     def abstract(self, *avals, result_avals, **_):
         return list(result_avals)
 
     def effects(self, params):
+        if any(params["tokens"]):
+            return self._ORDERED
         return self._EFFECTS if params["has_side_effect"] else no_effects
 
     def jvp(self, primals, tangents, **params):
@@ -112,17 +117,37 @@ class ForeignCall(Primitive):
 
     def lower(self, em, outs, *args, **params):
         version, config = params["custom_call_api_version"], params["legacy_backend_config"]
-        return em.custom_call(
+        taken, given = params["tokens"]
+        operands, types = list(args), list(outs)
+        operand_layouts = [tuple(reversed(o)) for o in params["input_layouts"]]
+        result_layouts = [tuple(reversed(o)) for o in params["output_layouts"]]
+        aliases = {_beside(o, given): _beside(i, taken) for i, o in params["input_output_aliases"]}
+        for i in taken:
+            operands.insert(i, em.ordering_token())
+            operand_layouts.insert(i, ())
+        for i in given:
+            types.insert(i, abstract_token)
+            result_layouts.insert(i, ())
+        results = em.custom_call(
             params["target_name"],
-            outs,
-            *args,
+            types,
+            *operands,
             backend_config=_plain(params["attributes"]) if version >= 4 else config or "",
             api_version=version,
-            operand_layouts=[tuple(reversed(o)) for o in params["input_layouts"]],
-            result_layouts=[tuple(reversed(o)) for o in params["output_layouts"]],
-            aliases={result: operand for operand, result in params["input_output_aliases"]},
-            has_side_effect=params["has_side_effect"],
+            operand_layouts=operand_layouts,
+            result_layouts=result_layouts,
+            aliases=aliases,
+            has_side_effect=params["has_side_effect"] or bool(taken or given),
         )
+        em.join_tokens([results[i] for i in given])
+        return [r for i, r in enumerate(results) if i not in given]
+
+
+def _beside(i: int, tokens: tuple) -> int:
+    """The place of array number `i` among arrays and tokens, whose places are `tokens`."""
+    for t in tokens:
+        i += t <= i
+    return i
 
 
 def _plain(attributes: tuple) -> dict:

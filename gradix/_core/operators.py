@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -112,6 +113,16 @@ class Array(_Members):
 
     @property
     def dtype(self):
+        return self.aval.dtype
+
+    @property
+    def __numpy_dtype__(self):
+        """The dtype that NumPy, from version 2.4 on, takes the array for where it asks for one."""
+        warnings.warn(
+            "Implicit conversion of an array to a dtype is deprecated: write x.dtype, as in dtype=x.dtype.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         return self.aval.dtype
 
     @property

@@ -233,6 +233,10 @@ class ShardAlike(Primitive):
     def lower(self, em, outs, x, y):
         if em.meshes.devices is None:
             return [x, y]
+        mesh = em.meshes.mesh
+        if mesh is not None and em.manual is None:
+            # An argument is divided as it is given, which must not bind what is asked to be like it.
+            x, y = [em.constrained(v, mesh, PartitionSpec(*[None] * v.aval.ndim), is_open=True) for v in (x, y)]
         em.divide_alike(x, y)
         return [x, y]
 

@@ -151,6 +151,9 @@ def _keep(entries, key: str, made: xla.Executable, seconds: float) -> str:
     except xla.RuntimeFailure:  # XLA cannot serialize some programs.
         return "it cannot be serialized"
     if len(payload) < _options.jax_persistent_cache_min_entry_size_bytes:
-        return f"its {len(payload)} bytes are fewer than jax_persistent_cache_min_entry_size_bytes"
+        least = _options.jax_persistent_cache_min_entry_size_bytes
+        return (
+            f"its size, {len(payload)} bytes, is less than threshold {least}, jax_persistent_cache_min_entry_size_bytes"
+        )
     entries.write(key, payload)
     return ""

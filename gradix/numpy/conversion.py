@@ -86,7 +86,8 @@ def array(
         for name, (value, default) in [*named.items()][: len(args)]:
             if value != default:
                 raise TypeError(f"array got {name} by position and by name, as {value!r}. Name it alone.")
-        copy, order, ndmin = (*args, *[value for value, _ in named.values()][len(args) :])
+        given: tuple = (*args, *[value for value, _ in named.values()][len(args) :])
+        copy, order, ndmin = given
     if order is not None and order != "K":
         raise NotImplementedError(f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts.")
     if (dtype is not None or type(object) is np.ndarray) and _are_strings(object, dtype):

@@ -9,6 +9,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix import core, lax
 from gradix.extend.core import Primitive
 from gradix.interpreters import batching, mlir
 
@@ -208,6 +209,41 @@ def test_text_and_side_effects():
     )  # version 1 is the default
     jaxpr = gradix.make_jaxpr(lambda x: used(x, True))(jnp.ones(2))
     assert jaxpr.effects
+
+
+def test_results_are_as_wide_as_they_are_asked_for():
+    call = gradix.ffi.ffi_call("f", [like((), np.int64), like((2,), np.float64)])
+    assert [x.dtype for x in gradix.eval_shape(call)] == [np.int64, np.float64]
+    assert "-> (tensor<i64>, tensor<2xf64>)" in gradix.jit(call).lower().as_text()
+
+
+def test_calls_with_tokens_happen_in_order():
+    array = like((2,), "float32")
+    first = gradix.ffi.ffi_call("first", (array, core.abstract_token), input_output_aliases={0: 0})
+    last = gradix.ffi.ffi_call("last", array)
+
+    def program(x):
+        y, token = first(lax.create_token(), x)
+        gradix.debug.print("x is {}", x, ordered=True)
+        return last(y, token)
+
+    text = gradix.jit(program).lower(jnp.ones(2)).as_text()
+    for part in (
+        "@first(%0, %arg0)",
+        "operand_index = 1",
+        "-> (tensor<2xf32>, !stablehlo.token)",
+        "_callback(%1#1, %arg0)",
+        "@last(%1#0, %2)",
+    ):
+        assert part in text
+    assert [eqn.primitive.name for eqn in gradix.make_jaxpr(program)(jnp.ones(2)).eqns] == [
+        "ffi_call",
+        "debug_callback",
+        "ffi_call",
+    ]
+    alone = gradix.jit(lambda: gradix.ffi.ffi_call("alone", core.abstract_token)(lax.create_token()))
+    assert "(!stablehlo.token) -> !stablehlo.token" in alone.lower().as_text()
+    assert isinstance(gradix.eval_shape(alone), type(lax.create_token()))
 
 
 def test_a_function_that_nobody_registered():

@@ -320,3 +320,14 @@ def test_functions_travel_by_dill():
         (gradix.vmap(lambda x: x * scale, axis_size=1, in_axes=None), 6),
     ):
         np.testing.assert_allclose(dill.loads(dill.dumps(f))(2.0), expected)
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy asks no array for its dtype")
+def test_numpy_is_told_that_an_array_is_no_dtype():
+    def both(x):
+        with pytest.warns(DeprecationWarning, match="write x.dtype"):
+            assert np.dtype(x) == np.float32
+        return x
+
+    gradix.jit(both)(both(V))
+    assert np.zeros(3, V.dtype).dtype == np.float32  # which warns of nothing

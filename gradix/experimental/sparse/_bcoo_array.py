@@ -159,13 +159,14 @@ class BCOO(JAXSparse):
         cls, N: int, M: int, k: int, *, dtype=None, index_dtype="int32", n_batch: int = 0, n_dense: int = 0
     ) -> BCOO:
         count = max(min(N, M - k) if k >= 0 else min(N + k, M), 0)
-        if (n_batch, n_dense) in ((1, 0), (1, 1), (2, 0), (0, 2)):
-            return cls(
-                _eye_by_batches(N, M, k, min(count, 1), dtype, index_dtype, n_batch, n_dense),
-                shape=(N, M),
-                indices_sorted=True,
-                unique_indices=True,
-            )
+        if (n_batch, n_dense) in ((1, 0), (1, 1), (2, 0), (0, 2)):  # each batch holds at most one element
+            if n_batch + n_dense == 2:
+                data, places = jnp.eye(N, M, k, dtype=dtype), jnp.zeros((*(N, M)[:n_batch], 1, 0), index_dtype)
+            else:
+                data, places = _one_for_each_row(N, M, k, dtype, index_dtype)
+            stored = (*[slice(None)] * n_batch, slice(min(count, 1)))
+            parts = jnp.expand_dims(data, n_batch)[stored], places[stored]
+            return cls(parts, shape=(N, M), indices_sorted=True, unique_indices=True)
         rows = jnp.arange(count, dtype=index_dtype)
         indices = jnp.stack([rows - min(k, 0), rows + max(k, 0)], 1)
         made = cls((jnp.ones(count, dtype), indices), shape=(N, M), indices_sorted=True, unique_indices=True)
@@ -289,13 +290,8 @@ def _binary(function, *args):
     return _transform.sparsify(function)(*args)
 
 
-def _eye_by_batches(N: int, M: int, k: int, nse: int, dtype, index_dtype, n_batch: int, n_dense: int) -> tuple:
-    """The elements and indices of a diagonal of which each batch holds at most one element."""
-    if n_batch + n_dense == 2:
-        data, places = jnp.eye(N, M, k, dtype=dtype), jnp.zeros((*(N, M)[:n_batch], 1, 0), index_dtype)
-    else:
-        columns = jnp.arange(N, dtype=index_dtype) + k
-        inside = (columns >= 0) & (columns < M)
-        data, places = inside.astype(dtype), jnp.where(inside, columns, M)[:, None, None]
-    stored = (*[slice(None)] * n_batch, slice(nse))
-    return jnp.expand_dims(data, n_batch)[stored], places[stored]
+def _one_for_each_row(N: int, M: int, k: int, dtype, index_dtype) -> tuple:
+    """The elements of a diagonal and their columns, one for each row; out of bounds where a row has none."""
+    columns = jnp.arange(N, dtype=index_dtype) + k
+    inside = (columns >= 0) & (columns < M)
+    return inside.astype(dtype), jnp.where(inside, columns, M)[:, None, None]

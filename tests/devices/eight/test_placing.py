@@ -210,3 +210,11 @@ def test_arrays_sharded_alike_are_mapped_and_callbacks_return_known_values():
     assert other.shape == (8, 2)
     with pytest.raises(gradix.errors.UnexpectedTracerError, match="within a traced context"):
         gradix.jit(lambda v: gradix.make_array_from_callback(v.shape, on(mesh(), "x"), lambda i: v[i]))(np.ones((8, 2)))
+
+    @gradix.jit
+    def argument_like(v):  # which is whole, while what it is to be like is divided
+        return shard_alike(v, gradix.lax.with_sharding_constraint(v, on(mesh(), "x")) * 2)
+
+    for out, factor in zip(argument_like(np.arange(8.0)), (1, 2)):
+        np.testing.assert_array_equal(out, factor * np.arange(8.0))
+        assert out.sharding.is_equivalent_to(on(mesh(), "x"), 1)
