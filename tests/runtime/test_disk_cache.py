@@ -561,6 +561,9 @@ def test_the_log_says_what_was_found_and_written_and_what_was_not(tmp_path, capl
         with gradix.explain_cache_misses():
             told = lines(lambda x: x * 5 + 1)
         assert [level for level, _ in told] == ["WARNING"] * 2 and "took < 100.00 seconds" in told[1][1]
+        config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        config.update("jax_persistent_cache_min_entry_size_bytes", 10**9)
+        assert "is less than threshold 1000000000" in lines(lambda x: x * 7 + 1)[1][1]
         told = lines(lambda x: gradix.pure_callback(lambda v: v, gradix.ShapeDtypeStruct((), "float32"), x))
         assert "uses host callbacks" in told[-1][1]
     finally:
