@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 from gradix import lax
 from gradix._api.mapping.vmap import vmap
@@ -49,9 +50,8 @@ def change_at(x, index, values, how, are_sorted, unique, mode, wrap):
     if y is None:
         x, y = _promoted(x, values, how)
     masked = _split_mask(x, index) if seen.counts is None or not has_counts(y.aval.shape) else None
-    if masked is not None and (y.aval.ndim == 0 or not masked[0]._decides):
-        mask, place, rest = masked
-        out = _update_where(x, mask, place, rest, y, _COMBINE[how], wrap=wrap)
+    if masked is not None and (y.aval.ndim == 0 or not masked.mask._decides):
+        out = _update_where(x, masked, y, _COMBINE[how], wrap=wrap)
     else:
         out = _scatter(x, index, y, how, are_sorted=are_sorted, unique=unique, mode=mode, wrap=wrap)
     return convert(out, aval.dtype, aval.weak_type)
@@ -116,7 +116,7 @@ def apply_at(x, index, func, are_sorted, unique, mode, *, wrap):
         elementwise = vmap(func)
         return _update_where(
             x,
-            *masked,
+            masked,
             None,
             lambda v, _: lax.reshape(elementwise(lax.reshape(v, (v.aval.size,))), v.aval.shape),
             wrap=wrap,
@@ -194,8 +194,21 @@ def _broadcast(y, shape: tuple):
 # -- traced masks ----------------------------------------------------------------------------------
 
 
-def _split_mask(x, index):
-    """The traced mask of an index, its place in the result, and the index with slices for it.
+class _Masked(NamedTuple):
+    """An index with a traced mask: its place in the result, and the index with slices for it.
+
+    The axis of selected elements is the first of the values if `leads`, since an integer apart from the mask takes
+    part in the selection, as index arrays do; else it has the place of the mask.
+    """
+
+    mask: Tracer
+    place: int
+    rest: tuple
+    leads: bool
+
+
+def _split_mask(x, index) -> _Masked | None:
+    """An index with a traced mask, taken apart.
 
     Returns:
         None if the index has no traced mask.
@@ -222,16 +235,22 @@ def _split_mask(x, index):
     first = place - sum([e is None for e in entries[:i]])
     check_mask_shape(mask.aval.shape, shape[first : first + k], first)
     rest = (*entries[:i], *((slice(None),) * k or (None,)), *entries[i + 1 :])
-    return mask, place, rest
+    numbers = [j for j, e in enumerate(entries[i + 1 :]) if type(e) is int]
+    return _Masked(mask, place, rest, bool(numbers) and numbers[-1] >= len(numbers))
 
 
-def _update_where(x, mask, place: int, rest: tuple, y, combine, *, wrap: bool):
+def _update_where(x, masked: _Masked, y, combine, *, wrap: bool):
     """The update at a traced mask; it is computed everywhere, and taken where the mask is true."""
+    mask, place, rest, leads = masked
     k = mask.aval.ndim
     now = take_index(x, rest, wrap_negative_indices=wrap)
     shape = now.aval.shape
     if y is not None:
-        y = _broadcast(_without_count(y, mask, len(shape) - place - max(k, 1)), shape)
+        others = len(shape) - max(k, 1)
+        y = _without_count(y, mask, others if leads else others - place)
+        if leads:
+            y = _apart_at(y, place, max(k, 1), others)
+        y = _broadcast(y, shape)
     new = combine(now, y)
     where = lax.broadcast_in_dim(mask, shape, tuple(range(place, place + k)))
     new = lax.select_n(where, now, convert(new, now.aval.dtype, now.aval.weak_type))
@@ -250,3 +269,10 @@ def _without_count(y, mask, after: int):
     if shape[at] != 1:
         raise NonConcreteBooleanIndexError(mask)
     return lax.reshape(y, (*shape[:at], *(1,) * max(mask.aval.ndim, 1), *shape[at + 1 :]))
+
+
+def _apart_at(y, place: int, k: int, others: int):
+    """Values for `others` axes, behind the axes of a mask if they have these, with `k` of size 1 at `place`."""
+    own = y.aval.shape[-others:] if others else ()
+    own = (1,) * (others - len(own)) + own
+    return lax.reshape(y, (*own[:place], *(1,) * k, *own[place:]))

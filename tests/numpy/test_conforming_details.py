@@ -151,3 +151,14 @@ def test_dots_for_no_axis_part_index_arrays(index):
         np.testing.assert_array_equal(wrap(lambda x: x[index])(jnp.asarray(x)), want)
         values = jnp.arange(want.size, dtype="float32").reshape(want.shape)
         np.testing.assert_array_equal(wrap(lambda x, v: x.at[index].set(v))(jnp.asarray(x), values), changed)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 3), (2, 3), (1, 2, 1)], ids=str)
+def test_integers_apart_from_a_traced_mask_put_what_it_selects_first(shape):
+    x, mask = np.zeros((2, 4, 3, 5), np.float32), np.array([True, False, True, True])
+    values = np.arange(1, 1 + np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    for index in (lambda m: (slice(None), m, ..., 0), lambda m: (slice(None), m, slice(None), -1)):
+        want = x.copy()
+        want[index(mask)] = values
+        got = gradix.jit(lambda x, m, v, index=index: x.at[index(m)].set(v))(x, mask, values)
+        np.testing.assert_array_equal(got, want)
