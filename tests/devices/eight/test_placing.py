@@ -180,7 +180,7 @@ def test_what_is_made_of_an_array_on_one_device_lies_there():
 def test_types_are_lowered_without_places_and_results_are_announced_with_theirs():
     x, whole = gradix.device_put(np.arange(16.0).reshape(8, 2), on(mesh(), "x", "y")), on(mesh())
     assert gradix.jit(lambda v: v @ v.T).lower(gradix.core.ShapedArray((8, 2), np.float32)).compile()(
-        np.ones((8, 2))
+        np.ones((8, 2), np.float32)
     ).shape == (8, 8)
     double = gradix.jit(lambda v: v * 2, in_shardings=x.sharding, out_shardings=whole)
     assert double.lower(x.aval).compile()(x).sharding == whole

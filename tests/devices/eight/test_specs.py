@@ -169,7 +169,7 @@ def test_zero_cotangents_of_reduced_arrays_are_unreduced(staged):
 
 def test_summands_are_printed_without_their_sum():
     with gradix.set_mesh(made((2,), ("x",), EXPLICIT)):
-        x = gradix.device_put(jnp.arange(8.0), P("x"))
+        x = gradix.device_put(jnp.arange(8.0, dtype="float32"), P("x"))
         total = lax.reduce_sum(x, [0], out_sharding=P(unreduced={"x"}))
         for text in (str(total), repr(total)):
             assert text.startswith("Array(shape=(), dtype=float32, sharding=NamedSharding(")
