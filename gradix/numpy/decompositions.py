@@ -293,8 +293,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
     Args:
         a: matrices of shape (..., m, n), real or complex.
-        mode: "reduced" for factors with k = min(m, n) columns and rows, "complete" (also "full")
-            for a square Q, "r" for R alone, "raw" for the form that LAPACK returns.
+        mode: "reduced" (also "full", its old name in NumPy) for factors with k = min(m, n) columns
+            and rows, "complete" for a square Q, "r" for R alone, "raw" for the form that LAPACK
+            returns.
 
     Returns:
         A named tuple of `Q`, of shape (..., m, k) or (..., m, m), and `R`, of shape (..., k, n) or
@@ -315,5 +316,5 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     if mode == "raw":
         r, factors = lax.linalg._geqrf(x)
         return QRResult(r.mT, factors)
-    q, r = lax.linalg.qr(x, full_matrices=mode in ("full", "complete"))
+    q, r = lax.linalg.qr(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)

@@ -243,7 +243,7 @@ def choose(
         )
         if ((held < 0) | (held >= n)).any():
             raise ValueError(
-                f"choose: the integers of a must be from 0 to {n - 1}, got {held.min()} to "
+                f"invalid entry in choice array: the integers of a must be from 0 to {n - 1}, got {held.min()} to "
                 f"{held.max()}. Use mode='wrap' or mode='clip' to allow others."
             )
     elif mode == "wrap":

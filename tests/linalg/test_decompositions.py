@@ -1,5 +1,7 @@
 """Factorizations hold the identities that define them, with their derivatives; failures give NaN."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -332,3 +334,13 @@ def test_derivatives_of_pinv_read_hermitian_matrices_as_their_hermitian_parts(dt
     got, want = gradix.jvp(pinv, (a,), (t,))[1], gradix.jvp(jnp.linalg.pinv, (a,), (half,))[1]
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(got, np.conj(got).T, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["reduced", "full", "complete", "raw"])
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (2, 0), (2, 3, 0)], ids=str)
+def test_modes_of_qr_give_the_shapes_of_numpy(shape, mode):
+    x = np.random.default_rng(0).normal(size=shape).astype("f")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        want = np.linalg.qr(x, mode)
+    assert [v.shape for v in jnp.linalg.qr(x, mode)] == [v.shape for v in want]

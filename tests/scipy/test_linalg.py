@@ -314,3 +314,14 @@ def test_equations_are_solved_alike_in_programs_and_outside(dtype):
         solve = functools.partial(linalg.solve_sylvester, method=method)
         np.testing.assert_allclose(solve(a, b, c), gradix.jit(solve)(a, b, c), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(linalg.sqrtm(a @ a.T), gradix.jit(linalg.sqrtm)(a @ a.T), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_functions_that_branch_at_negative_eigenvalues_of_real_matrices(seed):
+    a = np.random.RandomState(seed).randn(12, 12).astype("f")
+    values = np.linalg.eigvals(a)
+    assert (values[values.imag == 0].real < 0).any()
+    power = lambda x: x**-2.718  # noqa: E731
+    want = reference.funm(a.astype("d"), power, disp=False)[0]
+    for call in (linalg.funm, gradix.jit(linalg.funm, static_argnums=1)):
+        np.testing.assert_allclose(call(a, power), want, rtol=2e-2, atol=2e-2 * abs(want).max())

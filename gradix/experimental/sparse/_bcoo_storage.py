@@ -91,6 +91,8 @@ def bcoo_fromdense(
     if nse is None:
         nse = int(jnp.max(jnp.sum(rows, 1), initial=0))
     nse = int(nse)
+    if not n_sparse:  # the only element of each batch is stored whether it is zero or not, with its derivative
+        rows = jnp.ones_like(rows)
     found = _nonzero_rows(rows, nse)
     places = [jnp.where(found < total, p, n) for p, n in zip(taken_apart(found, sizes), sizes)]
     indices = jnp.stack(places, -1) if places else jnp.zeros((*found.shape, 0), found.dtype)

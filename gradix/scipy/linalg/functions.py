@@ -15,7 +15,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes_inexact, raise_rank
-from gradix.scipy.linalg.factorizations import schur
+from gradix.scipy.linalg.factorizations import rsf2csf, schur
 from gradix.scipy.linalg.operands import matmul, matrices, square
 from gradix.scipy.linalg.solving import solve_sylvester, solve_triangular
 
@@ -272,7 +272,10 @@ def funm(A: ArrayLike, func: Callable, disp: bool = True) -> Any:
             f"expected square array_like input: A must be one square matrix, got shape {a.aval.shape}. "
             "Use vmap for several matrices."
         )
-    t, z = schur(a, "complex")
+    # The complex form of the real one has the real eigenvalues exactly, which tells where functions branch.
+    t, z = schur(a)
+    if t.aval.dtype not in dtypes.COMPLEX:
+        t, z = rsf2csf(t, z)
     if not a.aval.size:
         return t if disp else (t, jnp.zeros((), dtypes.real_dtype(t.aval.dtype)))
     values = convert(jnp.asarray(func(jnp.diagonal(t))), t.aval.dtype)

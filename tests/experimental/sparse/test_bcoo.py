@@ -323,3 +323,19 @@ def test_each_batch_axis_may_be_mapped(form, axis):
     same(gradix.vmap(lambda m: m.todense(), axis)(m), np.moveaxis(whole, axis, 0))
     same(gradix.vmap(lambda m: m, axis)(m), np.moveaxis(whole, axis, 0))
     same(gradix.vmap(lambda m: m, axis, axis)(m), whole)
+
+
+@pytest.mark.parametrize("shape, n_batch, n_dense", EVERY)
+def test_what_is_stored_of_an_array_keeps_its_derivative(shape, n_batch, n_dense):
+    _, whole = array(shape, n_batch, n_dense)
+    nse = max(sparse.BCOO.fromdense(whole, n_batch=n_batch, n_dense=n_dense).nse, 1)
+    stored = np.ones(shape, bool)
+    if n_batch + n_dense < len(shape):
+        stored &= (whole != 0).any(tuple(range(len(shape) - n_dense, len(shape))), keepdims=True)
+
+    def round_trip(m):
+        return sparse.BCOO.fromdense(m, nse=nse, n_batch=n_batch, n_dense=n_dense).todense()
+
+    t = np.arange(1, 1 + whole.size, dtype=whole.dtype).reshape(shape)
+    same(gradix.jvp(round_trip, (whole,), (t,))[1], np.where(stored, t, 0))
+    same(gradix.vjp(round_trip, whole)[1](t)[0], np.where(stored, t, 0))
