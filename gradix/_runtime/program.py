@@ -276,6 +276,11 @@ class Program:
     def __call__(self, args: list[Any]) -> list[Array]:
         return self.call(args)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it runs on one device, and takes the buffers of its arguments as they are."""
+        return self._movers is self._parts is None
+
     def uncommit(self) -> None:
         """Make the results uncommitted, as results on the default device are."""
         self.out_avals = [

@@ -20,7 +20,7 @@ from gradix._core.aval import seen as met
 from gradix._core.dtypes import float0
 from gradix._core.trace import state
 from gradix._runtime import xla
-from gradix._runtime.program import to_device
+from gradix._runtime.program import Program, to_device
 
 _counted = lazy_module("gradix._api.counted.results")
 _LEAVES_LIMIT = 512
@@ -29,6 +29,7 @@ _BYTES_LIMIT = 1 << 18
 _NUMBERS = (bool, int, float, complex)
 _NAMED = (bool, int, str, type(None))  # static arguments that one comparison distinguishes
 MISS: Any = object()
+LATER: Any = object()
 _options = _config.state
 
 
@@ -118,51 +119,42 @@ class _Writer:
         raise _Unsuited
 
 
-def is_long(program) -> bool:
-    """Whether a program is taken to run for long, until its first runs turn out to be quick."""
-    pace = program.executable.pace
-    return pace is not None and pace.is_long
-
-
-def write_call(traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]) -> Callable | None:
+def write_call(traced: Traced, leaves: list, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]) -> Any:
     """Generate a function `call(args, kwargs)` for arguments of the signature of these.
 
     Args:
         traced: the signature that was traced and compiled for these arguments.
+        leaves: the leaves of those that are not static.
         is_static: says whether the argument of a number or keyword is static.
 
     Returns:
-        The function, which returns MISS for other signatures; None where no code can be written.
+        The function, which returns MISS for other signatures; None where no code can be written, and
+        LATER where the program is taken to run for long, until its first runs turn out to be quick.
     """
-    program = traced.program
+    if len(leaves) > _LEAVES_LIMIT or len(leaves) != len(traced.avals):
+        return None
+    avals = [x.aval if type(x) is ArrayImpl else a for x, a in zip(leaves, traced.avals)]
+    program = traced.plain_program(avals)
     if (
-        not traced.is_bare
-        or program is None
+        program is None
         or traced.donated
         or program.executable.has_callbacks
-        or is_long(program)
         or any(a.dtype == float0 for a in program.out_avals)
     ):
         return None
+    if program.executable.pace is not None and program.executable.pace.is_long:
+        return LATER
     w = _Writer()
     try:
         _write_arguments(w, args, kwargs, is_static)
-        if len(w.leaves) > _LEAVES_LIMIT or [id(x) for _, x in w.leaves] != [
-            id(x) for x in flatten(_dynamic(args, kwargs, is_static))[0]
-        ]:
+        if [id(x) for _, x in w.leaves] != [id(x) for x in leaves]:
             return None
-        inputs = _write_leaves(w, traced)
-        _write_run(w, traced, inputs)
-        _write_results(w, traced)
+        inputs = _write_leaves(w, traced, program, avals)
+        _write_run(w, program, inputs)
+        _write_results(w, traced.out_tree, program)
     except (_Unsuited, TypeError):
         return None
     return _defined(w, _options.context)
-
-
-def _dynamic(args, kwargs, is_static):
-    return tuple([a for i, a in enumerate(args) if not is_static(i)]), {
-        k: v for k, v in kwargs.items() if not is_static(k)
-    }
 
 
 def _write_arguments(w: _Writer, args, kwargs, is_static) -> None:
@@ -175,15 +167,13 @@ def _write_arguments(w: _Writer, args, kwargs, is_static) -> None:
         (w.static if is_static(key) else w.take)(w.let(f"kwargs[{key!r}]"), kwargs[key])
 
 
-def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
+def _write_leaves(w: _Writer, traced: Traced, program: Program, avals: list) -> list[str]:
     """Write lines that check each leaf and copy NumPy arrays; returns the inputs as expressions."""
-    program = traced.program
-    assert program is not None
     first = len(traced.consts)
     used = range(first + len(w.leaves)) if program.kept is None else program.kept
     inputs: list[str] = [_buffer(w, w.name(c)) for c in traced.consts]
     copied: list[tuple[int, str, Any]] = []
-    for aval, (var, value) in zip(traced.avals, w.leaves):
+    for aval, (var, value) in zip(avals, w.leaves):
         if type(value) is ArrayImpl:
             w.unless(f"{var}.aval is {w.name(aval)}")
             inputs.append(_buffer(w, var))
@@ -202,18 +192,18 @@ def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
         inputs.append("")
     if copied:
         w.unless(f"not {w.name(guards_transfers)}()")
-        _write_copies(w, traced, copied, inputs)
+        _write_copies(w, program, [avals[i - first] for i, _, _ in copied], copied, inputs)
     return [w.name(c) for c in program.consts] + [inputs[i] for i in used]
 
 
-def _write_copies(w: _Writer, traced: Traced, copied: list[tuple[int, str, Any]], inputs: list[str]) -> None:
-    """Write lines that copy NumPy arrays and numbers to memory that one call at a time uses."""
-    assert traced.program is not None
-    avals = [traced.avals[i - len(traced.consts)] for i, _, _ in copied]
+def _write_copies(
+    w: _Writer, program: Program, avals: list, copied: list[tuple[int, str, Any]], inputs: list[str]
+) -> None:
+    """Write lines that copy NumPy arrays and numbers of these types to memory that one call at a time uses."""
     if sum([a.size * a.dtype.itemsize for a in avals]) > _BYTES_LIMIT:
         raise _Unsuited
-    make = xla.staging(avals, [type(value) in _NUMBERS for _, _, value in copied], traced.program.executable.device)
-    if make is None or not traced.program.out_avals:
+    make = xla.staging(avals, [type(value) in _NUMBERS for _, _, value in copied], program.executable.device)
+    if make is None or not program.out_avals:
         raise _Unsuited
     w.memory = pool = w.name([])
     w.lines.append(f"try: memory = {pool}.pop()")
@@ -233,15 +223,14 @@ def _buffer(w: _Writer, var: str) -> str:
     return found
 
 
-def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
+def _write_run(w: _Writer, program: Program, inputs: list[str]) -> None:
     """Write the line that runs the program.
 
     jaxlib refuses an argument that a program is still computing by a TypeError. The memory for
     copies is free again when the program is done. It is done when the call returns,
     unless another argument was still being computed.
     """
-    assert traced.program is not None
-    executable = traced.program.executable
+    executable = program.executable
     w.checks = len(w.lines)
     outs = "".join([f"o{i}, " for i in range(len(executable.out_avals))])
     run = f"{w.name(executable.execute)}([{', '.join(inputs)}]).consume_with_handlers({w.name(executable.handlers)})"
@@ -252,12 +241,11 @@ def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
         w.lines.append(f"if o0.is_ready(): {w.memory}.append(memory)")
 
 
-def _write_results(w: _Writer, traced: Traced) -> None:
-    assert traced.program is not None
-    avals = traced.program.out_avals
+def _write_results(w: _Writer, tree, program: Program) -> None:
+    avals = program.out_avals
     for i, aval in enumerate(avals):
         w.lines.append(f"r{i} = new(ArrayImpl); r{i}.aval = {w.name(aval)}; r{i}._host = None; r{i}._buffer = o{i}")
-    tree, n = traced.out_tree, len(avals)
+    n = len(avals)
     if met.counts is not None and type(tree) is _counted.CountedTree:
         _write_cuts(w, tree)
         tree, n = tree.tree, tree.num_leaves

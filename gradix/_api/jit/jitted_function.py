@@ -22,7 +22,7 @@ from gradix._api.jit import (
     stages,
 )
 from gradix._api.jit.checked import with_checks
-from gradix._api.jit.fastcall import MISS, is_long, write_call
+from gradix._api.jit.fastcall import LATER, MISS, write_call
 from gradix._api.jit.fingerprint import holds_objects
 from gradix._api.jit.options import Options
 from gradix._api.jit.placed import Placing, WithoutPlace, constrained_layouts
@@ -193,7 +193,7 @@ class JitFunction(Generic[P, Result]):
             return self._call_general(leaves, tree, parts[2], args, kwargs)
         if traced.warm < _WARM:
             traced.warm += 1
-            if traced.warm == _WARM and not self._quicken(traced, args, kwargs):
+            if traced.warm == _WARM and not self._quicken(traced, leaves, args, kwargs):
                 traced.warm -= 1
         return traced.call(leaves)
 
@@ -213,7 +213,7 @@ class JitFunction(Generic[P, Result]):
         traced = self._traced(leaves, tree, static, args, kwargs)
         result = traced.call_any(leaves)
         # a trace may depend on named axes in scope, which quick calls do not look at
-        if traced.is_bare and state.stage is None and not state.axes:
+        if traced.is_direct and state.stage is None and not state.axes:
             self._count(traced, given, args, kwargs)
         return result
 
@@ -221,15 +221,15 @@ class JitFunction(Generic[P, Result]):
         """Count a call by the types of its leaves, such as NumPy arrays, numbers and arrays."""
         kinds = traced, *map(type, given)
         seen = self._mixed.keep(kinds, self._mixed.get(kinds, 0) + 1)
-        if seen == _WARM and not self._quicken(traced, args, kwargs):
+        if seen == _WARM and not self._quicken(traced, given, args, kwargs):
             self._mixed.keep(kinds, _WARM - 1)
 
-    def _quicken(self, traced: Traced, args, kwargs) -> bool:
+    def _quicken(self, traced: Traced, leaves, args, kwargs) -> bool:
         """Generate code for calls of a frequent signature; False if it is to be tried again."""
-        if traced.program is not None and is_long(traced.program):
-            return False
         positions, names = self._roles.static_positions(len(args)), self._roles.static_names
-        call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
+        call = write_call(traced, leaves, args, kwargs, lambda place: place in positions or place in names)
+        if call is LATER:
+            return False
         if call is not None:
             self._fast = (call, *self._fast[: _FAST_LIMIT - 1])
             self._first = call

@@ -437,6 +437,11 @@ class Placing:
             program = self.programs[avals] = self._make(avals)
         return None if program is _ORDINARY else program
 
+    def made_for(self, avals: tuple) -> Program | None:
+        """The program for arguments of these types and places, if it has been made."""
+        found = self.programs.get(avals)
+        return self.traced.program if found is _ORDINARY else found
+
     def fitted(self, program: Program, args, avals) -> list:
         """The operands, moved to where the compiled program takes them.
 

@@ -171,7 +171,7 @@ class Tree:
 
     consts = ()
     refs = None
-    is_bare = False
+    is_direct = False
     warm = 1 << 30  # no code is generated for its calls
 
     def __init__(
@@ -395,7 +395,7 @@ class Sized:
 
     consts = ()
     refs = None
-    is_bare = False
+    is_direct = False
     warm = 1 << 30
 
     def __init__(self, tree: Tree, sizes: dict):

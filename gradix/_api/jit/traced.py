@@ -95,8 +95,8 @@ class Traced:
         base: maps the operands, except the constants, to the results of the program.
         run: maps the leaves of the arguments to those of the function's results.
         call: maps the leaves of the arguments to the function's result.
-        is_bare: whether `run` is the mere call of a program on the first device, whose constants
-            are not traced.
+        is_direct: whether `run` is the mere call of a program, whose constants are not traced.
+        is_bare: whether this program is that of the first device, whatever the arguments are.
         asked: the checks around a run that options asked for when the function was traced.
         is_shared: whether other functions may find it.
     """
@@ -117,6 +117,7 @@ class Traced:
         "base",
         "run",
         "call",
+        "is_direct",
         "is_bare",
         "asked",
         "is_shared",
@@ -155,11 +156,10 @@ class Traced:
         self.asked = _checks_asked()
         self.is_shared = False
         self.placing = None if placing is None else placing(self)
-        self.is_bare = (
-            not self.asked
-            and self.placing is self.checks is refs is None
-            and not any(isinstance(c, Tracer) for c in self.consts)
+        self.is_direct = (
+            not self.asked and self.checks is refs is None and not any(isinstance(c, Tracer) for c in self.consts)
         )
+        self.is_bare = self.is_direct and self.placing is None
 
     def put_together(self) -> None:
         """Make the functions that run the signature, when the first of them is asked for; they hold it alive."""
@@ -285,6 +285,16 @@ class Traced:
                 if self.is_bare and not (self.donated_inputs or self.consts or self.out_tree is None):
                     self.call = _caller(self.program.call, self.out_tree)
         return self.program
+
+    def plain_program(self, avals: Sequence) -> Program | None:
+        """The program that a call with leaves of these types runs on their buffers as they are.
+
+        It is None if there is more to such a call, and as long as the program is not compiled.
+        """
+        if not self.is_direct:
+            return None
+        program = self.program if self.placing is None else self.placing.made_for(tuple(avals))
+        return program if program is not None and program.is_plain else None
 
     def make_program(self, is_quick: bool = False) -> Program:
         """Compile the program for the first device, either fully or in the shortest time."""

@@ -348,3 +348,40 @@ def test_threads_share_functions():
 @pytest.mark.slow
 def test_many_threads_share_functions_for_long():
     _check_threads(10_000)
+
+
+def _first_device():
+    return gradix.devices()[0]
+
+
+@pytest.mark.parametrize(
+    "sharding",
+    [
+        lambda: gradix.sharding.SingleDeviceSharding(_first_device()),
+        lambda: gradix.sharding.NamedSharding(gradix.make_mesh((1,), ("x",)), gradix.P()),
+    ],
+    ids=["device", "mesh"],
+)
+def test_arguments_on_a_chosen_device(sharding):
+    there = sharding()
+    w = gradix.device_put(jnp.arange(3.0), there)
+    f = gradix.jit(lambda t, n: {"w": t["w"] * 2 + n, "n": t["w"].sum()})
+    first = f({"w": w}, np.float32(1))["w"]
+    assert warmed(f, {"w": w}, np.float32(1))[0]._fast
+    for k in (1, 2):
+        given = gradix.device_put(jnp.arange(3.0) + k, there)
+        out = f({"w": given}, np.float32(k))
+        np.testing.assert_array_equal(out["w"], (np.arange(3) + k) * 2 + k)
+        assert out["w"].committed and out["w"].sharding == first.sharding
+    plain = f({"w": jnp.arange(3.0)}, np.float32(1))
+    assert not plain["w"].committed
+    np.testing.assert_array_equal(plain["w"], np.arange(3) * 2 + 1)
+
+
+def test_captured_arrays_on_a_chosen_device():
+    w = gradix.device_put(jnp.arange(3.0) + 1, _first_device())
+    f = gradix.jit(lambda x: x @ w)
+    first = f(jnp.ones(3))
+    assert warmed(f, jnp.ones(3))[0]._fast
+    out = f(jnp.ones(3) * 2)
+    assert float(out) == 12 and (out.committed, out.sharding) == (first.committed, first.sharding)
