@@ -8,11 +8,13 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base import config as _config
 from gradix._base.lazy import alias
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix._core.trace import state as trace_state
 from gradix.numpy import host_implementations
 from gradix.numpy.promotion import (
     as_operand,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from gradix._core.annotations import ArrayLike
 
 _BOOL = np.dtype(bool)
+_SELECTED = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))  # whose products XLA selects
+_options = _config.state
 
 
 # -- sums and products -----------------------------------------------------------------------------
@@ -68,8 +72,18 @@ def multiply(x: ArrayLike, y: ArrayLike):
         >>> jnp.multiply(jnp.arange(3), jnp.arange(3))
         Array([0, 1, 4], dtype=int32)
     """
-    x, y = operands("multiply", x, y)
-    return lax.bitwise_and(x, y) if x.aval.dtype == _BOOL else lax.mul(x, y)
+    a, b = operands("multiply", x, y)
+    if a.aval.dtype == _BOOL:
+        return lax.bitwise_and(a, b)
+    if (a is not x or b is not y) and trace_state.stage is None and "-products_with_masks" in _options.gradix_rewrites:
+        mask, value = (x, b) if _is_mask(x) else (y, a)
+        if _is_mask(mask) and a.aval.dtype in _SELECTED:
+            return where(mask, value, like(value, 0))  # as XLA does in the programs of this option
+    return lax.mul(a, b)
+
+
+def _is_mask(x) -> bool:
+    return getattr(x, "dtype", None) == _BOOL
 
 
 def negative(x: ArrayLike):

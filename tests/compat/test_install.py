@@ -159,10 +159,20 @@ class TestMain:
 
 def test_masks_hide_infinities_in_programs_for_jax_alone():
     """As XLA has it where it turns a product with a mask into a selection; in our own name 0 times infinity is NaN."""
-    code = (
-        "import gradix, gradix.numpy as jnp; {}f = gradix.jit(lambda x: (x > 0) * jnp.log(x)); "
-        "print(f(jnp.array([0.0, 1.0])).tolist(), gradix.config.gradix_rewrites)"
-    )
+    code = """
+import gradix, gradix.numpy as jnp
+{}x = jnp.array([0.0, 1.0])
+values = [
+    gradix.jit(lambda x: (x > 0) * jnp.log(x))(x),
+    (x > 0) * jnp.log(x),
+    jnp.log(x) * gradix.device_get(x > 0),
+    jnp.multiply(jnp.log(x) + 0j, x > 0).real,
+    (jnp.log(x)[:, None] * (x > 0)).diagonal(),
+    gradix.vmap(lambda x: jnp.log(x) * (x > 0))(x),
+    gradix.jvp(lambda x: x * (x > 0), (x,), (jnp.log(x),))[1],
+]
+print(*set(map(str, [v.tolist() for v in values])), gradix.config.gradix_rewrites)
+"""
     for first, expected in (
         ("", "[nan, 0.0] all"),
         ("gradix.install_as_jax(); ", "[0.0, 0.0] all,-products_with_masks"),
