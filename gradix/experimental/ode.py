@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradix import lax, numpy as jnp
+from gradix import api_util as api_util, lax, numpy as jnp
 from gradix._api.derivatives.autodiff import vjp as _vjp
 from gradix._api.derivatives.custom_vjp import custom_vjp as _custom_vjp
 from gradix._api.inspect import closure_convert as _closure_convert, eval_shape as _eval_shape
@@ -262,6 +262,33 @@ def optimal_step_size(
     dfactor = jnp.where(mean_error_ratio < 1, 1.0, dfactor)
     factor = jnp.minimum(ifactor, jnp.maximum(mean_error_ratio ** (-1.0 / order) * safety, dfactor))
     return jnp.where(mean_error_ratio == 0, last_step * ifactor, last_step * factor)
+
+
+def ravel_first_arg(f: Callable, unravel: Callable, debug_info: Any = None) -> Callable:
+    """`f` as a function from a vector to a vector, whose further arguments are given as they are.
+
+    Args:
+        f: a function of a tree of arrays and of anything else; its result is a tree of arrays, too.
+        unravel: makes the tree of a vector of shape (n,), as `ravel_pytree` returns it.
+        debug_info: what names the function in messages; it is not used.
+
+    Returns:
+        A function of a vector of shape (n,) and of the further arguments, whose result is a vector.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental import ode
+        >>> from gradix.flatten_util import ravel_pytree
+        >>> flat, unravel = ravel_pytree({"x": 1.0, "v": 2.0})
+        >>> slope = ode.ravel_first_arg(lambda y, t: {"x": y["v"], "v": -y["x"] * t}, unravel)
+        >>> slope(flat, 3.0)
+        Array([-3.,  2.], dtype=float32)
+    """
+
+    def raveled(flat, *args):
+        return _ravel(f(unravel(flat), *args))[0]
+
+    return raveled
 
 
 # -- the solver ------------------------------------------------------------------------------------

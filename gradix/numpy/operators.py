@@ -22,8 +22,12 @@ _FITTING_WEAK = (
 )
 
 
-def _is_operand(x) -> bool:
-    return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
+def _operand(x):
+    """`x`, or what its `__jax_array__` gives, which may be NotImplemented, as for other objects."""
+    if isinstance(x, _OPERANDS):
+        return x
+    convert = getattr(x, "__jax_array__", None)
+    return NotImplemented if convert is None else convert()
 
 
 def _named(method, name: str, doc: str | None):
@@ -55,7 +59,7 @@ def _forward(name: str, prim, function, direct: frozenset):
                 dtype = a.dtype
                 if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
                     return bind(prim, (self, number(other, dtype, a.weak_type)), {})
-            elif not _is_operand(other):
+            elif (other := _operand(other)) is NotImplemented:
                 return NotImplemented
             return function(self, other)
         except Exception as error:
@@ -77,7 +81,7 @@ def _reflected(name: str, prim, function, direct: frozenset):
             dtype = a.dtype
             if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
                 return bind(prim, (number(other, dtype, a.weak_type), self), {})
-        elif not _is_operand(other):
+        elif (other := _operand(other)) is NotImplemented:
             return NotImplemented
         return function(other, self)
 
@@ -123,13 +127,13 @@ def _pow(self, other, modulo=None):
         check_number(other, ())
     if t is float and a.dtype in INEXACT and not a.weak_type:
         return lax.pow(self, number(other, a.dtype))
-    return arithmetic.power(self, other) if _is_operand(other) else NotImplemented
+    return NotImplemented if (x := _operand(other)) is NotImplemented else arithmetic.power(self, x)
 
 
 def _rpow(self, other, modulo=None):
     if state.jax_transfer_guard_host_to_device is not None:
         check_number(other, ())
-    return arithmetic.power(other, self) if _is_operand(other) else NotImplemented
+    return NotImplemented if (x := _operand(other)) is NotImplemented else arithmetic.power(x, self)
 
 
 def _matmul(self, other):
@@ -141,11 +145,11 @@ def _matmul(self, other):
             except TypeError:
                 pass  # `matmul` raises an error with the user's shapes.
         return products.matmul(self, other)
-    return products.matmul(self, other) if _is_operand(other) else NotImplemented
+    return NotImplemented if (x := _operand(other)) is NotImplemented else products.matmul(self, x)
 
 
 def _rmatmul(self, other):
-    return products.matmul(other, self) if _is_operand(other) else NotImplemented
+    return NotImplemented if (x := _operand(other)) is NotImplemented else products.matmul(x, self)
 
 
 _REAL = SUPPORTED - COMPLEX

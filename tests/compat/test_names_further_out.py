@@ -16,10 +16,12 @@ PROGRAM = """
     for module, name in [("numpy.util", "promote_dtypes_complex"), ("nn.initializers", "_complex_truncated_normal"),
                          ("nn.initializers", "_complex_uniform"), ("interpreters.batching", "is_vmappable"),
                          ("typing", "SupportsDType"), ("typing", "Shape"), ("typing", "DType"),
-                         ("pjit", "auto_axes"), ("public_test_util", "check_close"),
+                         ("scipy.special", "gammaln"), ("numpy.ufuncs", "ufunc"), ("pjit", "auto_axes"), ("public_test_util", "check_close"),
                          ("random", "random_gamma_p"), ("lib.mlir", "ir"), ("lib.mlir.dialects", "hlo")]:
         assert getattr(importlib.import_module("jax._src." + module), name), (module, name)
     from jax._src.lib import mlir
+    from jax.experimental.ode import api_util, ravel_first_arg
+    assert isinstance(jnp.add, importlib.import_module("jax._src.numpy.ufuncs").ufunc) and api_util is jax.api_util
     from jax._src.typing import Array
 
     # drjax makes types of results from those of operands, with all that these say; cuthbert annotates with Array.

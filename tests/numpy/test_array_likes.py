@@ -49,3 +49,31 @@ def test_the_same_while_tracing():
         return jnp.zeros_like(Weight(value))
 
     assert gradix.jit(shapes)(jnp.ones(4, jnp.float32)).shape == (4,)
+
+
+class Operator:
+    """It answers to every name with a method that gives NotImplemented, and has rules for arrays on its left."""
+
+    def __getattr__(self, name):
+        return lambda *args: NotImplemented
+
+    def __rmul__(self, other):
+        return "mul", type(other)
+
+    def __rmatmul__(self, other):
+        return "matmul", type(other)
+
+    def __rpow__(self, other):
+        return "pow", type(other)
+
+
+def test_the_right_operand_decides_if_it_gives_no_array():
+    x = jnp.ones((2, 2))
+    assert (x * Operator(), x @ Operator(), x ** Operator()) == (
+        ("mul", type(x)),
+        ("matmul", type(x)),
+        ("pow", type(x)),
+    )
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x - Operator()
+    assert (x == Operator()) is False and (Weight(x) - x).shape == (x @ Weight(x)).shape == (2, 2)

@@ -204,6 +204,7 @@ AREAS = {
     ),
     "numpy": Area("NumPy's functions", "jax.numpy"),
     "numpy.lax_numpy": Area(users="equinox", names_from="gradix.numpy"),
+    "numpy.ufuncs": Area(users="esquilax", names_from="gradix.numpy"),
     "numpy.util": Area(users="netket", names_from="gradix.numpy", code=True),
     "ops": Area("sums over segments", "jax.ops"),
     "pallas": Area("kernels of GPUs and TPUs", "jax.experimental.pallas"),
@@ -238,6 +239,7 @@ AREAS = {
     "random": Area("random numbers", "jax.random", users="blackjax, numpyro", names_from="gradix.random"),
     "random.threefry2x32": Area(users="examples of quax", names_from="gradix.extend.random", code=True),
     "scipy": Area("SciPy's functions", "jax.scipy"),
+    "scipy.special": Area(users="jaxquantum", names_from="gradix.scipy.special"),
     "shard_map": Area("programs of one device's part", "jax.shard_map"),
     "sharding": Area("how arrays are divided", "jax.sharding", users="scico", names_from="gradix.sharding"),
     "sharding_impls": Area(
