@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import sys
 import types
 import weakref
 from typing import Any
@@ -182,6 +183,8 @@ class Walk:
         return tuple(found)
 
     def _function(self, f):
+        if _is_own(f):
+            return self.same(f)
         return self._by_parts(f) if self.known is None else self.known.content(f, self)
 
     def _by_parts(self, f):
@@ -221,8 +224,11 @@ class Walk:
 # -- functions that capture the same as before -----------------------------------------------------
 
 
-class KnownFunctions(BoundedCache[int, tuple[weakref.ref, "_Unchanged"]]):
-    """The contents of functions by their ids, read again only if something captured was replaced."""
+class KnownFunctions(BoundedCache[int, tuple[weakref.ref, "_Unchanged | None"]]):
+    """The contents of functions by their ids, read again only if something captured was replaced.
+
+    A function that captures something changeable has None, and is read each time.
+    """
 
     __slots__ = ("__weakref__",)
 
@@ -232,20 +238,22 @@ class KnownFunctions(BoundedCache[int, tuple[weakref.ref, "_Unchanged"]]):
     def content(self, f: types.FunctionType, walk: Walk) -> Any:
         """What `walk` finds in a function."""
         found = self.get(id(f))
-        if found is not None and found[0]() is f and found[1].holds(f):
-            return found[1].content
+        if found is not None and found[0]() is f:
+            known = found[1]
+            if known is None:
+                return walk._by_parts(f)
+            if known.holds(f):
+                return known.content
         unchanged = _Unchanged()
-        content = walk._by_parts(f)
-        if unchanged.takes(f):
-            unchanged.content = content
-            own = weakref.ref(self)
+        unchanged.content = content = walk._by_parts(f)
+        own = weakref.ref(self)
 
-            def drop(ref: weakref.ref, number: int = id(f)) -> None:
-                known = own()
-                if known is not None and number in known and known[number][0] is ref:
-                    del known[number]
+        def drop(ref: weakref.ref, number: int = id(f)) -> None:
+            known = own()
+            if known is not None and number in known and known[number][0] is ref:
+                del known[number]
 
-            self.keep(id(f), (weakref.ref(f, drop), unchanged))
+        self.keep(id(f), (weakref.ref(f, drop), unchanged if unchanged.takes(f) else None))
         return content
 
 
@@ -287,6 +295,8 @@ class _Unchanged:
         if kind in ATOMS or kind is float or kind is complex or isinstance(x, (ArrayImpl, type)):
             return True
         if kind is types.FunctionType:
+            if _is_own(x):
+                return True
             is_around = self.met.get(id(x))
             return self._takes_function(x) if is_around is None else not is_around
         if isinstance(x, tuple) and kind.__hash__ is tuple.__hash__ and not hasattr(x, "__dict__"):
@@ -329,6 +339,16 @@ def _has_members(f: types.FunctionType, members: tuple) -> bool:
         return False
     now = f.__dict__
     return len(now) == len(attributes) and all(now.get(k, members) is v for k, v in attributes)
+
+
+def _is_own(f: types.FunctionType) -> bool:
+    """Whether a function is one of gradix's own, under its name in its module, and so always the same."""
+    name = f.__module__
+    return (
+        type(name) is str
+        and (name == "gradix" or name.startswith("gradix."))
+        and vars(sys.modules.get(name, types)).get(f.__name__) is f
+    )
 
 
 _HEAP_TYPE = 1 << 9

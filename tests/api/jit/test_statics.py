@@ -12,7 +12,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix._api.jit.fingerprint import KnownFunctions, NoFingerprint, fingerprint
+from gradix._api.jit.fingerprint import KnownFunctions, NoFingerprint, Walk, fingerprint
 
 
 class Plain:
@@ -398,3 +398,26 @@ def test_a_jitted_function_with_a_function_that_changes():
     replace(3)
     assert [float(scaled(outer, 1.0)) for _ in range(3)] == [3.0] * 3
     assert scaled.stats().traces == 2
+
+
+def test_own_functions_are_not_read_and_what_functions_capture_is(monkeypatch):
+    read = []
+    by_parts = Walk._by_parts
+    monkeypatch.setattr(Walk, "_by_parts", lambda self, f: read.append(f) or by_parts(self, f))
+    factors = [2.0]
+
+    def scaled(x):
+        return jnp.cos(x) * factors[0]
+
+    f = gradix.jit(lambda functions, x: sum(g(x) for g in functions), static_argnums=0)
+    for factor in (2.0, 2.0, 3.0):
+        factors[0] = factor
+        out = f((jnp.cos, gradix.lax.exp, scaled), jnp.zeros(2))
+        np.testing.assert_array_equal(out, np.full(2, 2 + factor))
+    assert set(read) == {scaled} and f.stats().traces == 2
+    # a function that only says that it is of gradix is read
+    stranger = types.FunctionType(
+        scaled.__code__, {"jnp": jnp, "__name__": "gradix.numpy"}, "cos", None, scaled.__closure__
+    )
+    f((stranger,), jnp.zeros(2))
+    assert stranger in read and stranger.__module__ == "gradix.numpy"
