@@ -24,7 +24,7 @@ help:
 	@echo "make charts     the libraries that draw the page of a profile, bundled anew (needs Node)"
 	@echo "make bench      speed against the reference implementation, as ratios"
 	@echo "make gpu        for a machine with a GPU: values there, and speed, as a report (docs/devices.md)"
-	@echo "make ecosystem  the programs of 63 libraries written for JAX, on Gradix and on JAX in turns"
+	@echo "make ecosystem  the programs of 73 libraries written for JAX, on Gradix and on JAX in turns"
 	@echo "make lint       ruff, dead code  make clean  remove .venv and caches"
 
 $(PY):
