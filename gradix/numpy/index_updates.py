@@ -225,18 +225,19 @@ def _split_mask(x, index) -> _Masked | None:
     mask = entries[i]
     others = [e for k, e in enumerate(entries) if k != i]
     plain = all(e is None or e is Ellipsis or type(e) in (int, slice) for e in others)
-    if len(masks) > 1 or not plain or any(type(e) is int for e in entries[:i]):
+    if len(masks) > 1 or not plain:
         if mask._decides:
             return None
         raise NonConcreteBooleanIndexError(mask)
     shape, k = x.aval.shape, mask.aval.ndim
     used = sum([e is not None and e is not Ellipsis for e in others])
-    place = sum([len(shape) - used - k if e is Ellipsis else 1 for e in entries[:i]])
-    first = place - sum([e is None for e in entries[:i]])
+    before = [len(shape) - used - k if e is Ellipsis else 1 for e in entries[:i] if type(e) is not int]
+    place = sum(before)
+    first = place + i - len(before) - sum([e is None for e in entries[:i]])
     check_mask_shape(mask.aval.shape, shape[first : first + k], first)
     rest = (*entries[:i], *((slice(None),) * k or (None,)), *entries[i + 1 :])
-    numbers = [j for j, e in enumerate(entries[i + 1 :]) if type(e) is int]
-    return _Masked(mask, place, rest, bool(numbers) and numbers[-1] >= len(numbers))
+    chosen = [j for j, e in enumerate(entries) if j == i or type(e) is int]
+    return _Masked(mask, place, rest, chosen[-1] - chosen[0] >= len(chosen))
 
 
 def _update_where(x, masked: _Masked, y, combine, *, wrap: bool):

@@ -162,3 +162,26 @@ def test_integers_apart_from_a_traced_mask_put_what_it_selects_first(shape):
         want[index(mask)] = values
         got = gradix.jit(lambda x, m, v, index=index: x.at[index(m)].set(v))(x, mask, values)
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda m: (1, m),
+        lambda m: (-1, slice(None), m[:3]),
+        lambda m: (0, None, m),
+        lambda m: (0, ..., m[:3], 2),
+        lambda m: (slice(1), 2, m[:3], 1),
+        lambda m: (None, 1, m, 0, ...),
+        lambda m: (1, ..., m[:3, None] & m[None, :3]),
+    ],
+)
+def test_integers_before_a_traced_mask(index):
+    x, mask = np.arange(72, dtype=np.float32).reshape(2, 4, 3, 3), np.array([True, False, True, True])
+    want, none = x[index(mask)], x[index(np.zeros_like(mask))].shape
+    for values in (np.float32(7), np.random.default_rng(0).random([n or 1 for n in none], np.float32)):
+        for how in ("set", "add"):
+            changed = x.copy()
+            changed[index(mask)] = values if how == "set" else want + values
+            got = gradix.jit(lambda x, m, v, how=how: getattr(x.at[index(m)], how)(v))(x, mask, values)
+            np.testing.assert_array_equal(got, changed)
