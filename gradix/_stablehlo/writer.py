@@ -429,6 +429,18 @@ class Writer:
             out.append(i if known is own else self.convert(i, known))
         return out
 
+    def inside(self, starts: Sequence[Value], shape: Sequence, sizes: Sequence) -> list[Value]:
+        """Start indices of a block of these sizes, moved so that it lies inside.
+
+        XLA moves them itself, but not where it makes one block of a block of a block.
+        """
+        found = []
+        for i, n, m in zip(self._indices(starts, shape), shape, sizes):
+            if type(n) is int and type(m) is int and (i.literal is None or not 0 <= i.literal <= n - m):
+                i = self.op("clamp", i.aval, self.constant(0, i.aval), i, self.constant(n - m, i.aval))
+            found.append(i)
+        return found
+
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence, out=None) -> Value:
         """A block of these sizes; the start indices are clamped so that it lies inside."""
         if out is None:

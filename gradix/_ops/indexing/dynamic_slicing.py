@@ -139,7 +139,7 @@ class DynamicSlice(Primitive):
         return [resized(self.name, avals[0], outs[0].shape, mesh)]
 
     def lower(self, em, out, x, *starts, slice_sizes):
-        return em.dynamic_slice(x, starts, slice_sizes, out)
+        return em.dynamic_slice(x, em.inside(starts, x.aval.shape, slice_sizes), slice_sizes, out)
 
 
 class DynamicUpdateSlice(Primitive):

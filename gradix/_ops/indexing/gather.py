@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.indexing.gather_checks import check_gather
 from gradix._ops.indexing.gather_dimension_numbers import (
+    CLIPPING,
     FILLING,
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -140,10 +142,15 @@ class Gather(Primitive):
         return [tuple(out)]
 
     def lower(self, em, out, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted, **_):
-        y = emit_gather(em, out, x, indices, dimension_numbers, slice_sizes, is_sorted=indices_are_sorted)
-        if mode not in _FILLING or not dimension_numbers.start_index_map:
-            return y
         limits = [x.aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
+        places = indices.aval.shape[:-1]
+        if mode in CLIPPING and limits and not is_symbolic_shape(places) and math.prod(places) == 1:
+            # XLA takes a single window for a slice, and does not move it where it joins that with a slice before
+            low, high = em.splat(0, indices.aval), lower_limits(em, indices.aval, limits)
+            indices = em.op("clamp", indices.aval, low, indices, high)
+        y = emit_gather(em, out, x, indices, dimension_numbers, slice_sizes, is_sorted=indices_are_sorted)
+        if mode not in _FILLING or not limits:
+            return y
         ok = lower_valid(em, indices, limits)
         batch = [i for i in range(len(out.shape)) if i not in dimension_numbers.offset_dims]
         ok = em.broadcast_in_dim(ok, make_aval(out.shape, ok.aval.dtype), batch)

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradix._core.jaxpr import Literal, jaxprs_in_params
 from gradix._ops.families import Elementwise
-from gradix._ops.indexing.dynamic_slicing import dynamic_update_slice_p
+from gradix._ops.indexing.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
 from gradix._ops.indexing.scatter import (
     scatter_add_p,
     scatter_max_p,
@@ -143,12 +143,24 @@ def _by_itself(em, site, *values):
 
 
 def _scattered_by_itself(em, site, *values):
-    """Replace the block apart where needed, and in each divided program.
+    """Replace the block apart where needed: in each divided program, and in an array that is a slice.
 
-    There a device that does not have the place writes what it has. If the array has just been divided otherwise,
-    XLA joins the two readings of it, and takes an element of another device.
+    Where the place lies outside, a program writes what is there. XLA joins the reading of it with that slice, or
+    with the division of the array before, and takes an element from elsewhere.
     """
-    return _by_itself(em, site, *values) if em.is_divided or _reads_what_it_replaces(site) else NotImplemented
+    if em.is_divided or _is_slice(site) or _reads_what_it_replaces(site):
+        return _by_itself(em, site, *values)
+    return NotImplemented
+
+
+def _is_slice(site) -> bool:
+    """Whether the array is, in any shape, a dynamic slice of another one, or may be."""
+    if site.eqn is None or site.users is None:
+        return False
+    users, v, size = site.users, site.eqn.invars[0], site.values[0].aval.size
+    while (maker := users.maker(v)) is not None and _is_same_memory(maker, size):
+        v = maker.invars[0]
+    return users.is_inner if maker is None else maker.primitive is dynamic_slice_p or _has_program(maker)
 
 
 REWRITES = tuple(
