@@ -219,7 +219,7 @@ class DynamicUpdateSlice(Primitive):
         return [merged(self.name, avals[:2], outs[0].shape)]
 
     def lower(self, em, out, x, update, *starts):
-        return em.dynamic_update_slice(x, update, starts)
+        return em.dynamic_update_slice(x, update, em.inside(starts, x.aval.shape, update.aval.shape))
 
 
 dynamic_slice_p = DynamicSlice("dynamic_slice")

@@ -26,7 +26,6 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.indexing.gather_checks import check_gather
 from gradix._ops.indexing.gather_dimension_numbers import (
-    CLIPPING,
     FILLING,
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -144,8 +143,9 @@ class Gather(Primitive):
     def lower(self, em, out, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted, **_):
         limits = [x.aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
         places = indices.aval.shape[:-1]
-        if mode in CLIPPING and limits and not is_symbolic_shape(places) and math.prod(places) == 1:
-            # XLA takes a single window for a slice, and does not move it where it joins that with a slice before
+        is_slice = em.is_divided or not is_symbolic_shape(places) and math.prod(places) == 1
+        if mode not in _FILLING and limits and is_slice:
+            # XLA takes a single window on a device for a slice, which it does not move where it joins it with another
             low, high = em.splat(0, indices.aval), lower_limits(em, indices.aval, limits)
             indices = em.op("clamp", indices.aval, low, indices, high)
         y = emit_gather(em, out, x, indices, dimension_numbers, slice_sizes, is_sorted=indices_are_sorted)

@@ -63,3 +63,25 @@ def test_one_row_of_an_array_that_was_whole_on_each_device(name):
     for spec in (("x",), (("x", "y"),)):
         step = gradix.jit(f, out_shardings=on(m, *spec))
         np.testing.assert_array_equal(step(sharded(ROWS, m, *spec), np.int32(5)), wanted)
+
+
+OUTSIDE = {
+    "replaced": lambda x, i: lax.dynamic_update_slice(x, x[:2] * 3, (i, 0)),
+    "a row replaced": lambda x, i: lax.dynamic_update_index_in_dim(x, x[0] * 2, i, 0),
+    "a column replaced": lambda x, i: lax.dynamic_update_index_in_dim(x.T, x[:, 0] * 2, i, 0).T,
+    "sliced": lambda x, i: lax.dynamic_slice(x, (i, 0), (8, 3)),
+    "rows of a slice": lambda x, i: lax.dynamic_slice(x, (i, 0), (9, 3))[jnp.arange(8) + i],
+    "clipped rows of a slice": lambda x, i: lax.dynamic_slice(x, (i, 0), (9, 3)).at[jnp.arange(8) - i].get(mode="clip"),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_blocks_that_would_lie_outside_are_moved_inside(name):
+    f, m = OUTSIDE[name], mesh((8,), ("x",))
+    step = gradix.jit(lambda x, i: f(x, i), out_shardings=on(m, "x"))
+    for i in (0, 3, 15, 100, -1, -100):
+        i = np.int32(i)
+        with gradix.disable_jit():
+            wanted = np.asarray(f(jnp.asarray(ROWS), jnp.asarray(i)))
+        for spec in (("x",), ()):
+            np.testing.assert_array_equal(step(sharded(ROWS, m, *spec), i), wanted, err_msg=f"{i} {spec}")
