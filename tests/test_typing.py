@@ -22,6 +22,7 @@ INTERFACE = PACKAGE / "_core/array_interface.pyi"
 OWN = {
     "__treescope_ndarray_adapter__",  # what treescope asks arrays for, and no one else
     "__treescope_repr__",
+    "__numpy_dtype__",  # what NumPy asks for, with a warning
     "shape",
     "dtype",
     "ndim",

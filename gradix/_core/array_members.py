@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from math import prod
 from typing import Any, Literal
 
@@ -164,16 +163,6 @@ def dlpack_device(self) -> tuple:
     return _on_one_device(self, "__dlpack_device__").__dlpack_device__()
 
 
-def numpy_dtype(self) -> np.dtype:
-    """What `np.dtype(x)` returns, with a warning: an array is no dtype."""
-    warnings.warn(
-        "Implicit conversion of an array to a dtype is deprecated. Instead of dtype=x write dtype=x.dtype.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return self.aval.dtype
-
-
 def _on_one_device(x, member: str) -> np.ndarray:
     """The values of an array that a capsule can hold."""
     place = _concrete(x, member).aval.place
@@ -325,7 +314,6 @@ MEMBERS = {
     "tolist": tolist,
     "tobytes": tobytes,
     "__dlpack__": dlpack,
-    "__numpy_dtype__": property(numpy_dtype),
     "__dlpack_device__": dlpack_device,
     "__format__": formatted,
     "is_deleted": is_deleted,

@@ -154,7 +154,7 @@ class HiPspec:
         ...     def to_lo(self):
         ...         return [P("x"), P("x")]
         >>> RowsOfBoth().to_tangent_spec().to_lo()
-        [PartitionSpec('x',), PartitionSpec('x',)]
+        [P('x',), P('x',)]
     """
 
     def to_lo(self) -> Any:

@@ -92,6 +92,7 @@ def taken(x):
 
 
 @pytest.mark.promotes
+@pytest.mark.filterwarnings("ignore:Implicit conversion of an array to a dtype")  # SciPy asks for one
 @pytest.mark.parametrize(
     ("function", "words"),
     [

@@ -333,7 +333,7 @@ def test_keep_unused_and_inline():
 def test_closures_over_arrays_and_tracers():
     table = jnp.arange(1000.0)
     assert gradix.jit(lambda i: table[i])(7) == 7
-    assert "999" not in gradix.jit(lambda i: table[i]).lower(7).as_text()  # it is an argument, no constant
+    assert "%arg0: tensor<1000xf32>" in gradix.jit(lambda i: table[i]).lower(7).as_text()  # no constant
     f = gradix.jit(
         lambda y: gradix.jit(lambda x: x * y)(2.0) + gradix.grad(lambda z: gradix.jit(lambda x: x * z * y)(3.0))(1.0)
     )
