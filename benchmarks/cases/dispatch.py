@@ -48,6 +48,25 @@ def static(x):
     return lambda: f(a, 3)
 
 
+@case("call, a static tuple", "dispatch", LIMIT)
+def static_tuple(x):
+    a = x.array(8)
+    f = x.api.jit(lambda v, options: options[0][1](v) * options[1], static_argnums=1)
+    return lambda: f(a, (("name", x.np.tanh, None), 2.0, (3, 4)))
+
+
+@case("call, a tree of 20 donated arrays", "dispatch", LIMIT)
+def donated_tree(x):
+    f = x.api.jit(lambda t: x.api.tree.map(lambda v: v * 0.5, t), donate_argnums=0)
+    kept = [{f"k{i:02}": x.array(8, seed=i) for i in range(20)}]
+
+    def run():
+        kept[0] = f(kept[0])
+        return kept[0]
+
+    return run
+
+
 @case("500 steps of gradient descent", "dispatch", LIMIT)
 def train(x):
     features = x.array(8, 4)

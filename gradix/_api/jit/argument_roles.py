@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradix._api.arguments import positions, signature
-from gradix._api.jit.fingerprint import ATOMS, KnownFunctions, NoFingerprint, fingerprint
+from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, fingerprint
 from gradix._api.jit.static_errors import not_hashable
 from gradix._base.tree import tree_flatten as flatten
 
@@ -15,7 +15,6 @@ class ArgumentRoles:
 
     __slots__ = (
         "_fun",
-        "_known",
         "_name",
         "_plans",
         "donate_names",
@@ -31,7 +30,6 @@ class ArgumentRoles:
         self.static_names, self.donate_names = frozenset(static_names), frozenset(donate_names)
         self.has_static = bool(self.static_numbers or self.static_names)
         self._plans: dict[int, tuple[list, list]] = {}
-        self._known = KnownFunctions()
 
     def split(self, args, kwargs):
         """The dynamic positional and keyword arguments, and (place, fingerprint) of static ones."""
@@ -51,7 +49,7 @@ class ArgumentRoles:
                 static.append((place, (kind, value)))
                 continue
             try:
-                static.append((place, fingerprint(value, self._known)))
+                static.append((place, fingerprint(value)))
             except (NoFingerprint, RecursionError) as e:
                 raise not_hashable(self._name, place, value, e) from None
         return dynamic, named, tuple(static)

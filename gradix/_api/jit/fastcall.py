@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 
 from gradix._api.jit.traced import Traced
-from gradix._base import config as _config
+from gradix._base import config as _config, source
 from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import tree_flatten as flatten
-from gradix._core.array import ArrayImpl
+from gradix._core.array import ArrayImpl, is_shared
 from gradix._core.aval import seen as met
 from gradix._core.dtypes import float0
 from gradix._core.trace import state
 from gradix._runtime import xla
-from gradix._runtime.program import Program, to_device
+from gradix._runtime.program import Donation, Program, to_device
 
 _counted = lazy_module("gradix._api.counted.results")
+_static_code = lazy_module("gradix._api.jit.static_code")
 _LEAVES_LIMIT = 512
 # the largest memory, for all arguments, that is kept to copy NumPy arrays to
 _BYTES_LIMIT = 1 << 18
 _NUMBERS = (bool, int, float, complex)
-_NAMED = (bool, int, str, type(None))  # static arguments that one comparison distinguishes
 MISS: Any = object()
 LATER: Any = object()
 _options = _config.state
@@ -37,7 +37,7 @@ class _Unsuited(Exception):
     """Raised where the signature has a part for which this module cannot write code."""
 
 
-class _Writer:
+class Writer:
     """Collects source lines, and the objects that they name."""
 
     def __init__(self):
@@ -86,20 +86,6 @@ class _Writer:
             for i, part in enumerate(parts):
                 self.take(self.let(f"{found}[0][{i}]"), part)
 
-    def static(self, var: str, value: Any) -> None:
-        if type(value) is tuple and all(type(n) is int for n in value):  # a shape
-            self.unless(
-                f"type({var}) is tuple and {var} == {value}"
-                + "".join([f" and type({var}[{i}]) is int" for i in range(len(value))])
-            )
-            return
-        if isinstance(value, np.dtype):
-            self.unless(f"{var} is {self.name(value)}")
-            return
-        if type(value) not in _NAMED:
-            raise _Unsuited
-        self.unless(f"type({var}) is {self.name(type(value))} and {var} == {self._constant(value)}")
-
     def _constant(self, value: Any) -> str:
         return repr(value) if type(value) in (int, str) else self.name(value)
 
@@ -135,39 +121,42 @@ def write_call(traced: Traced, leaves: list, args: tuple, kwargs: dict, is_stati
         return None
     avals = [x.aval if type(x) is ArrayImpl else a for x, a in zip(leaves, traced.avals)]
     program = traced.plain_program(avals)
-    if (
-        program is None
-        or traced.donated
-        or program.executable.has_callbacks
-        or any(a.dtype == float0 for a in program.out_avals)
-    ):
+    if program is None or program.executable.has_callbacks or any(a.dtype == float0 for a in program.out_avals):
         return None
     if program.executable.pace is not None and program.executable.pace.is_long:
         return LATER
-    w = _Writer()
+    w = Writer()
     try:
         _write_arguments(w, args, kwargs, is_static)
         if [id(x) for _, x in w.leaves] != [id(x) for x in leaves]:
             return None
         inputs = _write_leaves(w, traced, program, avals)
         _write_run(w, program, inputs)
+        _write_donation(w, traced, program)
         _write_results(w, traced.out_tree, program)
     except (_Unsuited, TypeError):
         return None
     return _defined(w, _options.context)
 
 
-def _write_arguments(w: _Writer, args, kwargs, is_static) -> None:
+def _write_arguments(w: Writer, args, kwargs, is_static) -> None:
     w.lines.append(f"if {f'len(kwargs) != {len(kwargs)}' if kwargs else 'kwargs'}: return MISS")
     names = [f"a{i}" for i in range(len(args))]
     w.lines.append("".join([f"{name}, " for name in names]) + "= args" if args else "if args: return MISS")
     for i, (name, value) in enumerate(zip(names, args)):
-        (w.static if is_static(i) else w.take)(name, value)
+        _write_argument(w, name, value, is_static(i))
     for key in sorted(kwargs):
-        (w.static if is_static(key) else w.take)(w.let(f"kwargs[{key!r}]"), kwargs[key])
+        _write_argument(w, w.let(f"kwargs[{key!r}]"), kwargs[key], is_static(key))
 
 
-def _write_leaves(w: _Writer, traced: Traced, program: Program, avals: list) -> list[str]:
+def _write_argument(w: Writer, var: str, value: Any, is_static: bool) -> None:
+    if is_static:
+        _static_code.write_static(w, var, value)
+    else:
+        w.take(var, value)
+
+
+def _write_leaves(w: Writer, traced: Traced, program: Program, avals: list) -> list[str]:
     """Write lines that check each leaf and copy NumPy arrays; returns the inputs as expressions."""
     first = len(traced.consts)
     used = range(first + len(w.leaves)) if program.kept is None else program.kept
@@ -176,8 +165,13 @@ def _write_leaves(w: _Writer, traced: Traced, program: Program, avals: list) -> 
     for aval, (var, value) in zip(avals, w.leaves):
         if type(value) is ArrayImpl:
             w.unless(f"{var}.aval is {w.name(aval)}")
+            if len(inputs) in traced.donated_inputs:
+                # only the memory of a buffer that nothing else shows is given away as it is
+                w.unless(f"{var}._host is None and {var}._buffer is not None and not {w.name(is_shared)}({var})")
             inputs.append(_buffer(w, var))
             continue
+        if len(inputs) in traced.donated_inputs:
+            raise _Unsuited
         w.unless(f"type({var}) is {w.name(type(value))}")
         if isinstance(value, (np.ndarray, np.generic)):
             if value.dtype.kind not in "biufc" or not value.dtype.isnative or not value.size:
@@ -197,7 +191,7 @@ def _write_leaves(w: _Writer, traced: Traced, program: Program, avals: list) -> 
 
 
 def _write_copies(
-    w: _Writer, program: Program, avals: list, copied: list[tuple[int, str, Any]], inputs: list[str]
+    w: Writer, program: Program, avals: list, copied: list[tuple[int, str, Any]], inputs: list[str]
 ) -> None:
     """Write lines that copy NumPy arrays and numbers of these types to memory that one call at a time uses."""
     if sum([a.size * a.dtype.itemsize for a in avals]) > _BYTES_LIMIT:
@@ -217,13 +211,13 @@ def _write_copies(
             w.lines.append(f"s{i}[{'0' if type(value) in _NUMBERS else '...'}] = {var}")
 
 
-def _buffer(w: _Writer, var: str) -> str:
+def _buffer(w: Writer, var: str) -> str:
     found = w.let(f"{var}._buffer")
     w.lines.append(f"if {found} is None: {found} = to_device({var})")
     return found
 
 
-def _write_run(w: _Writer, program: Program, inputs: list[str]) -> None:
+def _write_run(w: Writer, program: Program, inputs: list[str]) -> None:
     """Write the line that runs the program.
 
     jaxlib refuses an argument that a program is still computing by a TypeError. The memory for
@@ -241,7 +235,19 @@ def _write_run(w: _Writer, program: Program, inputs: list[str]) -> None:
         w.lines.append(f"if o0.is_ready(): {w.memory}.append(memory)")
 
 
-def _write_results(w: _Writer, tree, program: Program) -> None:
+def _write_donation(w: Writer, traced: Traced, program: Program) -> None:
+    """Write the lines that take the values of donated arguments away, as `donation.run` does."""
+    first = len(traced.consts)
+    if not program.donated:
+        return
+    made, debug, name = w.name(Donation), w.name(traced.debug), w.name(traced.name)
+    w.lines.append(f"taken = {made}({debug}, {name}, {w.name(source.current)}(3))")
+    for i in program.donated:
+        var = w.leaves[i - first][0]
+        w.lines.append(f"{var}._buffer = None; {var}._extra = taken, {i - first}")
+
+
+def _write_results(w: Writer, tree, program: Program) -> None:
     avals = program.out_avals
     for i, aval in enumerate(avals):
         w.lines.append(f"r{i} = new(ArrayImpl); r{i}.aval = {w.name(aval)}; r{i}._host = None; r{i}._buffer = o{i}")
@@ -268,7 +274,7 @@ def _numbers(tree, n: int):
         raise _Unsuited from e
 
 
-def _write_cuts(w: _Writer, tree) -> None:
+def _write_cuts(w: Writer, tree) -> None:
     """Write lines that cut buffers to the sizes whose values follow the results."""
     n = tree.num_leaves
     values = {d: f"n{k}" for k, d in enumerate(tree.dims)}
@@ -281,7 +287,7 @@ def _write_cuts(w: _Writer, tree) -> None:
             w.lines.append(f"r{i} = {cut}(r{i}, {values[d]}, {axis})")
 
 
-def _defined(w: _Writer, context) -> Callable:
+def _defined(w: Writer, context) -> Callable:
     """Compile the lines to a function; a failing lookup in its checks counts as a miss."""
     checks, rest = w.lines[: w.checks], w.lines[w.checks :]
     source = [

@@ -11,12 +11,10 @@ import collections
 import functools
 import sys
 import types
-import weakref
 from typing import Any
 
 import numpy as np
 
-from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
 from gradix._core.keys import Same, assigned_outside, exact
@@ -35,8 +33,8 @@ class NoFingerprint(TypeError):
     """Raised for a value that has neither a hash nor content that can be compared."""
 
 
-def fingerprint(value: Any, known: KnownFunctions | None = None) -> Any:
-    """A hashable snapshot of what `value` contains; `known` keeps those of functions for later calls.
+def fingerprint(value: Any) -> Any:
+    """A hashable snapshot of what `value` contains.
 
     Raises:
         NoFingerprint: the value or a part of it is an array, or of a type that has neither a hash
@@ -54,9 +52,9 @@ def fingerprint(value: Any, known: KnownFunctions | None = None) -> Any:
     if isinstance(value, (ArrayImpl, Tracer)):
         raise NoFingerprint("an array cannot be a static argument")
     if not compared_by_identity(kind):
-        return Walk(None, known).of(value)
+        return Walk(None).of(value)
     try:
-        return Walk(_NODES_LIMIT, known).of(value)
+        return Walk(_NODES_LIMIT).of(value)
     except (NoFingerprint, RecursionError):  # the object's identity serves as the key
         return kind, Same(value)
 
@@ -64,6 +62,16 @@ def fingerprint(value: Any, known: KnownFunctions | None = None) -> Any:
 def compared_by_identity(kind: type) -> bool:
     """Whether objects of the class are equal only to themselves."""
     return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+
+
+def is_fixed(kind: type) -> bool:
+    """Whether objects of the class are of a library that never changes them, and equal only to themselves."""
+    return compared_by_identity(kind) and kind.__module__.partition(".")[0] in _BY_IDENTITY
+
+
+def is_of_us(kind: type) -> bool:
+    """Whether a class is one of this package or of jaxlib; those that have a hash do not change."""
+    return kind.__module__.partition(".")[0] in ("gradix", "jaxlib")
 
 
 def holds_objects(kind: type) -> bool:
@@ -74,11 +82,11 @@ def holds_objects(kind: type) -> bool:
 class Walk:
     """One walk through an object; `path` numbers the containers around it, to recognise cycles."""
 
-    __slots__ = ("inside", "known", "limit", "nodes", "path")
+    __slots__ = ("inside", "limit", "nodes", "path")
 
-    def __init__(self, limit: int | None, known: KnownFunctions | None = None):
+    def __init__(self, limit: int | None):
         self.path: dict[int, int] = {}
-        self.limit, self.nodes, self.known = limit, 0, known
+        self.limit, self.nodes = limit, 0
         self.inside = False  # whether it is in what a function captures
 
     def of(self, x) -> Any:
@@ -154,7 +162,7 @@ class Walk:
         if hashed is not None and not _generated(kind):
             if not compared_by_identity(kind):
                 return x if _has_hash(x) else self.same(x)
-            if kind.__module__.partition(".")[0] in _BY_IDENTITY:
+            if is_fixed(kind):
                 return self.same(x)
         fields = getattr(kind, "__dataclass_fields__", {}) if _generated(kind) else {}
         skipped = {name for name, field in fields.items() if not field.compare}
@@ -183,9 +191,9 @@ class Walk:
         return tuple(found)
 
     def _function(self, f):
-        if _is_own(f):
+        if is_own(f):
             return self.same(f)
-        return self._by_parts(f) if self.known is None else self.known.content(f, self)
+        return self._by_parts(f)
 
     def _by_parts(self, f):
         own = assigned_outside(f.__code__)
@@ -221,127 +229,7 @@ class Walk:
         return self.of(f.__func__), self.of(f.__self__)
 
 
-# -- functions that capture the same as before -----------------------------------------------------
-
-
-class KnownFunctions(BoundedCache[int, tuple[weakref.ref, "_Unchanged | None"]]):
-    """The contents of functions by their ids, read again only if something captured was replaced.
-
-    A function that captures something changeable has None, and is read each time.
-    """
-
-    __slots__ = ("__weakref__",)
-
-    def __init__(self):
-        super().__init__(64, drop=1)
-
-    def content(self, f: types.FunctionType, walk: Walk) -> Any:
-        """What `walk` finds in a function."""
-        found = self.get(id(f))
-        if found is not None and found[0]() is f:
-            known = found[1]
-            if known is None:
-                return walk._by_parts(f)
-            if known.holds(f):
-                return known.content
-        unchanged = _Unchanged()
-        unchanged.content = content = walk._by_parts(f)
-        own = weakref.ref(self)
-
-        def drop(ref: weakref.ref, number: int = id(f)) -> None:
-            known = own()
-            if known is not None and number in known and known[number][0] is ref:
-                del known[number]
-
-        self.keep(id(f), (weakref.ref(f, drop), unchanged if unchanged.takes(f) else None))
-        return content
-
-
-class _Unchanged:
-    """The content of a function, and what tells that it is the same still.
-
-    Only functions that capture nothing changeable have one: numbers, texts, arrays, objects that
-    are compared by identity or by a hash of their own, tuples of these, and such functions.
-    """
-
-    __slots__ = ("own", "cells", "functions", "met", "content")
-
-    def __init__(self):
-        self.own: tuple = ()
-        self.cells: list[tuple[types.CellType, Any]] = []
-        self.functions: list[tuple[types.FunctionType, tuple]] = []
-        # functions met by id, and whether what they capture is being noted
-        self.met: dict[int, bool] = {}
-        self.content: Any = None
-
-    def holds(self, f: types.FunctionType) -> bool:
-        """Whether the function `f` captures what it did when it was noted."""
-        if not _has_members(f, self.own) or not all(_has_members(g, members) for g, members in self.functions):
-            return False
-        try:
-            return all(cell.cell_contents is content for cell, content in self.cells)
-        except ValueError:  # a variable was deleted
-            return False
-
-    def takes(self, f: types.FunctionType) -> bool:
-        """Note what a function captures; False if something of it can change unseen."""
-        found = self._takes_function(f)
-        if found:
-            (_, self.own), *self.functions = self.functions
-        return found
-
-    def _takes(self, x) -> bool:
-        kind = type(x)
-        if kind in ATOMS or kind is float or kind is complex or isinstance(x, (ArrayImpl, type)):
-            return True
-        if kind is types.FunctionType:
-            if _is_own(x):
-                return True
-            is_around = self.met.get(id(x))
-            return self._takes_function(x) if is_around is None else not is_around
-        if isinstance(x, tuple) and kind.__hash__ is tuple.__hash__ and not hasattr(x, "__dict__"):
-            return all(self._takes(v) for v in tuple.__iter__(x))
-        if kind.__hash__ is None or _generated(kind) or isinstance(x, (Tracer, np.ndarray, frozenset)):
-            return False
-        return kind not in _READERS and (
-            not compared_by_identity(kind) or kind.__module__.partition(".")[0] in _BY_IDENTITY
-        )
-
-    def _takes_function(self, f: types.FunctionType) -> bool:
-        if f.__kwdefaults__:  # a dict
-            return False
-        self.met[id(f)] = True
-        members = _members(f)
-        self.functions.append((f, members))
-        parts = [f.__defaults__, *[v for _, v in members[-1]]]
-        own = assigned_outside(f.__code__)
-        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
-            if name not in own:
-                try:
-                    content = cell.cell_contents
-                except ValueError:
-                    return False
-                self.cells.append((cell, content))
-                parts.append(content)
-        found = all(self._takes(v) for v in parts)
-        self.met[id(f)] = False
-        return found
-
-
-def _members(f: types.FunctionType) -> tuple:
-    return f.__code__, f.__defaults__, f.__kwdefaults__, tuple(f.__dict__.items())
-
-
-def _has_members(f: types.FunctionType, members: tuple) -> bool:
-    """Whether a function still has the code, defaults and attributes of `_members`."""
-    code, defaults, named, attributes = members
-    if f.__code__ is not code or f.__defaults__ is not defaults or f.__kwdefaults__ is not named:
-        return False
-    now = f.__dict__
-    return len(now) == len(attributes) and all(now.get(k, members) is v for k, v in attributes)
-
-
-def _is_own(f: types.FunctionType) -> bool:
+def is_own(f: types.FunctionType) -> bool:
     """Whether a function is one of gradix's own, under its name in its module, and so always the same."""
     name = f.__module__
     return (

@@ -164,7 +164,7 @@ class JitFunction(Generic[P, Result]):
             if isinstance(error, RuntimeError):
                 if "RESOURCE_EXHAUSTED" in str(error):
                     _memory.explain(error, self, args, kwargs)
-                elif "donated" in str(error):
+                elif "donate" in str(error):
                     donation.explain(error, self._name, args, kwargs)
             filter_frames(error)
             raise

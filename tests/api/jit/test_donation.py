@@ -360,3 +360,100 @@ def test_what_shares_memory_is_named():
         gradix.jit(lambda v: v + 1)(first)
     assert "args[0] of <lambda>, float32[4], shared its memory" in caught.value.__notes__[0]
     assert "may_alias=False" in caught.value.__notes__[0]
+
+
+# -- calls by generated code ------------------------------------------------------------------------------------------
+
+
+def _frequent(f, make, *rest):
+    """The function after enough calls for generated code."""
+    for _ in range(6):
+        f(make(), *rest)
+    assert f._fast
+    return f
+
+
+def _made(x, n=4):
+    """An array in a buffer that nothing else shows."""
+    return gradix.jit(lambda: jnp.arange(float(n)) + x)()
+
+
+def _on_a_device(x):
+    return gradix.device_put(_made(x), gradix.devices()[0])
+
+
+@pytest.mark.parametrize("make", [_made, _on_a_device], ids=["any", "chosen"])
+def test_a_frequent_call_takes_the_memory_and_names_itself(make):
+    table = jnp.arange(4.0)
+
+    def step(scale, state, unused):
+        return {"w": state["w"] * scale["by"][0] + table, "n": state["n"] + 1}
+
+    f = gradix.jit(step, donate_argnums=1, static_argnums=0)
+    scale = {"by": [2.0]}
+
+    def states():
+        while True:
+            yield {"w": make(1.0), "n": make(0.0)}
+
+    every = states()
+    for _ in range(6):
+        f(scale, next(every), 1.0)
+    assert f._fast
+    state = next(every)
+    places = [pointer(x) for x in state.values()]
+    out = f(scale, state, 1.0)
+    assert [pointer(out[k]) for k in state] == places
+    np.testing.assert_array_equal(out["w"], (np.arange(4) + 1) * 2 + np.arange(4))
+    line = test_a_frequent_call_takes_the_memory_and_names_itself.__code__.co_firstlineno + 20
+    with pytest.raises(RuntimeError, match=rf"(?s)as argument state\['w'\] of step at .*test_donation.py:{line}"):
+        state["w"] + 1
+    with pytest.raises(RuntimeError, match=r"as argument state\['n'\] of step"):
+        f(scale, {"w": make(1.0), "n": state["n"]}, 1.0)
+    scale["by"][0] = 3.0
+    np.testing.assert_array_equal(f(scale, next(every), 1.0)["w"], (np.arange(4) + 1) * 3 + np.arange(4))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_frequent_call_leaves_the_memory_of_others(strict):
+    f = gradix.jit(lambda x: x + 1, donate_argnums=0, donate_strict=strict)
+    _frequent(f, lambda: _made(1.0))
+    x = _made(1.0)
+    view = np.asarray(x)
+    if strict:
+        with pytest.raises(ValueError, match="a NumPy view of it is in use"):
+            f(x)
+        assert not x.is_deleted()
+    else:
+        f(x)
+        assert x.is_deleted()
+    np.testing.assert_array_equal(view, np.arange(4) + 1)
+    given = np.arange(4.0, dtype=view.dtype)
+    y = jnp.asarray(given)
+    f(y)
+    assert y.is_deleted() and (given == np.arange(4)).all()
+    f(given)
+    assert (given == np.arange(4)).all()
+    printed = _made(1.0)
+    place = (repr(printed), pointer(printed))[1]
+    assert pointer(f(printed)) == place and printed.is_deleted()
+
+
+def test_a_frequent_call_leaves_cached_numbers():
+    f = gradix.jit(lambda x: x + 1, donate_argnums=0)
+    _frequent(f, lambda: _made(1.0, 1)[0])
+    for _ in range(8):
+        x = jnp.asarray(3.0)
+        x.unsafe_buffer_pointer()
+        assert f(x) == 4
+    assert jnp.asarray(3.0) * 2 == 6
+
+
+def test_a_frequent_call_given_one_array_twice():
+    f = gradix.jit(lambda x, y: (x + 1, y * 2), donate_argnums=(0, 1))
+    for _ in range(6):
+        f(_made(1.0), _made(2.0))
+    x = _made(1.0)
+    with pytest.raises(RuntimeError, match="donate the same buffer twice") as caught:
+        f(x, x)
+    assert "args[0] and args[1] of <lambda> are one array" in caught.value.__notes__[0]

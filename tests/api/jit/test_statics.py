@@ -3,16 +3,14 @@
 import collections
 import dataclasses
 import functools
-import gc
 import types
-import weakref
 
 import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix._api.jit.fingerprint import KnownFunctions, NoFingerprint, Walk, fingerprint
+from gradix._api.jit.fingerprint import NoFingerprint, Walk, fingerprint
 
 
 class Plain:
@@ -289,115 +287,6 @@ def test_a_function_closing_over_a_tree_of_traced_arrays():
 
     assert gradix.grad(outer)(3.0) == 6
     assert gradix.jit(outer)(3.0) == 18 and gradix.jit(outer)(4.0) == 24
-
-
-# -- functions that are given again ----------------------------------------------------------------
-
-
-def _capturing(value):
-    """A function that captures another one, which captures `value`; and one that replaces it."""
-
-    def inner():
-        return value
-
-    def outer(x, scale=1):
-        return x * inner() * scale
-
-    def replace(new):
-        nonlocal value
-        value = new
-
-    return outer, inner, replace
-
-
-def _replace_cell(outer, inner, replace):
-    replace(3)
-
-
-def _replace_default(outer, inner, replace):
-    outer.__defaults__ = (2,)
-
-
-def _replace_keyword(outer, inner, replace):
-    outer.__kwdefaults__ = {"scale": 2}
-
-
-def _replace_attribute(outer, inner, replace):
-    inner.note = "new"
-
-
-def _replace_code(outer, inner, replace):
-    inner.__code__ = (lambda value: lambda: value + 1)(0).__code__
-
-
-@pytest.mark.parametrize(
-    "change", [_replace_cell, _replace_default, _replace_keyword, _replace_attribute, _replace_code]
-)
-@pytest.mark.parametrize("around", [lambda f: f, lambda f: (f, (None, 1.0)), lambda f: [f]])
-def test_what_a_function_captures_is_read_again_once_it_is_replaced(around, change):
-    known = KnownFunctions()
-    outer, inner, replace = _capturing(2)
-    first = fingerprint(around(outer), known)
-    assert fingerprint(around(outer), known) == first == fingerprint(around(outer))
-    change(outer, inner, replace)
-    second = fingerprint(around(outer), known)
-    assert second != first
-    assert second == fingerprint(around(outer)) == fingerprint(around(outer), known)
-
-
-def _kind(part):
-    return type(part).__name__
-
-
-@pytest.mark.parametrize("part", [[1], {"a": 1}, {1}, np.ones(2), Plain(1), (1, [2])], ids=_kind)
-def test_changeable_parts_of_functions_are_read_each_time(part):
-    known = KnownFunctions()
-    outer, *_ = _capturing(part)
-    first = fingerprint(outer, known)
-    assert fingerprint(outer, known) == first
-    for x in part if isinstance(part, tuple) else [part]:
-        if isinstance(x, list):
-            x.append(5)
-        elif isinstance(x, set):
-            x.add(5)
-        elif isinstance(x, dict):
-            x["b"] = 5
-        elif isinstance(x, np.ndarray):
-            x[0] = 5
-        elif isinstance(x, Plain):
-            x.k = 5
-    assert fingerprint(outer, known) != first
-
-
-def test_functions_that_capture_themselves_or_what_holds_them():
-    known = KnownFunctions()
-
-    def itself(n):
-        return itself(n - 1) if n else held
-
-    held = (itself, [itself])
-    for _ in range(3):
-        assert fingerprint(itself, known) == fingerprint(itself)
-        assert fingerprint(held, known) == fingerprint(held)
-
-
-def test_equal_functions_that_are_known_share_and_die():
-    known = KnownFunctions()
-    one, two = _capturing(2)[0], _capturing(2)[0]
-    assert fingerprint(one, known) == fingerprint(two, known) != fingerprint(_capturing(3)[0], known)
-    gone = weakref.ref(one)
-    del one
-    gc.collect()
-    assert gone() is None
-
-
-def test_a_jitted_function_with_a_function_that_changes():
-    outer, _, replace = _capturing(2)
-    scaled = gradix.jit(lambda f, x: f(x), static_argnums=0)
-    assert [float(scaled(outer, 1.0)) for _ in range(3)] == [2.0] * 3
-    replace(3)
-    assert [float(scaled(outer, 1.0)) for _ in range(3)] == [3.0] * 3
-    assert scaled.stats().traces == 2
 
 
 def test_own_functions_are_not_read_and_what_functions_capture_is(monkeypatch):
