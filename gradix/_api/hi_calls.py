@@ -9,7 +9,17 @@ from typing import Any
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.derivatives.custom_vjp import custom_vjp
 from gradix._api.derivatives.symbolic_zeros import SymbolicZero
-from gradix._api.hi_values import HiValue, is_above, is_value, lo_types, no_tangents, opened, tangent_type, type_of
+from gradix._api.hi_values import (
+    HiValue,
+    arrays_of,
+    is_above,
+    is_value,
+    lo_types,
+    no_tangents,
+    opened,
+    tangent_type,
+    type_of,
+)
 from gradix._base.tree import tree_flatten
 from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
@@ -27,12 +37,12 @@ def _holds_traced(x: Any) -> bool:
     aval = type_of(x)
     if getattr(aval, "has_qdd", False) or not is_above(aval):
         return False
-    return any(isinstance(a, Tracer) for a in aval.lower_val(x))
+    return any(isinstance(a, Tracer) for a in arrays_of(aval, x)[1])
 
 
 def flat_types(leaves) -> list:
-    """The types of arrays and of values above them."""
-    return [type_of(x) if is_value(x) else typeof(x) for x in leaves]
+    """The types of arrays and of values above them, which say of which arrays these are made."""
+    return [opened(x).aval if is_value(x) else typeof(x) for x in leaves]
 
 
 def parts(x: Any) -> tuple:

@@ -7,6 +7,7 @@ flow along them through programs, loops and branches, as those of arrays do.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,15 +17,81 @@ import numpy as np
 from gradix._api import hi_boxes
 from gradix._api.boundary import Share, Value, values
 from gradix._api.hi_boxes import kinds
-from gradix._base.tree import register_pytree_node
+from gradix._base.tree import register_pytree_node, tree_flatten
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.dtypes import float0
+from gradix._core.keys import Same
+from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind
 from gradix._ops.arithmetic import sub
 from gradix._ops.basis import zeros
 from gradix._ops.markers import stop_gradient_p
+
+
+@dataclasses.dataclass(frozen=True)
+class FieldsType:
+    """The type of a dataclass value whose own type, `given`, does not say of which arrays it is made.
+
+    It is made of the arrays in the fields `names`, in the order of `tree`; `others` are the other fields.
+    """
+
+    given: Any
+    cls: type
+    names: tuple[str, ...]
+    tree: Any
+    avals: tuple
+    others: tuple
+
+    def lo_ty(self) -> list:
+        return list(self.avals)
+
+    def raise_val(self, *arrays: Any) -> Any:
+        value = object.__new__(self.cls)
+        others = [(name, x.value if type(x) is Same else x) for name, x in self.others]
+        for name, x in (*others, *zip(self.names, self.tree.unflatten(arrays))):
+            object.__setattr__(value, name, x)
+        return value
+
+    def to_tangent_aval(self) -> Any:
+        return self.given.to_tangent_aval()
+
+    def __repr__(self) -> str:
+        return repr(self.given)
+
+
+def arrays_of(aval: Any, value: Any) -> tuple[Any, list]:
+    """The arrays of a value of type `aval`, and the type that makes the value of them again."""
+    try:
+        return aval, [as_array(a) for a in aval.lower_val(value)]
+    except NotImplementedError:
+        if not dataclasses.is_dataclass(value):
+            raise
+        return _fields(aval, value)
+
+
+def _fields(aval: Any, value: Any) -> tuple[FieldsType, list]:
+    """The type by the fields of a dataclass value of type `aval`, and the arrays in its fields."""
+    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    names = tuple([name for name, x in fields.items() if _holds_arrays(x)])
+    arrays, tree = tree_flatten([fields.pop(name) for name in names])
+    arrays = [as_array(a) for a in arrays]
+    others = tuple([(name, x if _is_hashable(x) else Same(x)) for name, x in fields.items()])
+    return FieldsType(aval, type(value), names, tree, tuple([a.aval for a in arrays]), others), arrays
+
+
+def _holds_arrays(x: Any) -> bool:
+    leaves = tree_flatten(x)[0]
+    return bool(leaves) and all(isinstance(leaf, Array | np.ndarray | np.generic) for leaf in leaves)
+
+
+def _is_hashable(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
 
 
 class HiValue:
@@ -42,7 +109,7 @@ class HiValue:
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        given = getattr(type(self.aval), name, None)
+        given = getattr(type(type_of(self)), name, None)
         if type(given).__name__ == "aval_property":
             return given.fget(self)  # type: ignore[union-attr]
         if type(given).__name__ == "aval_method":
@@ -79,7 +146,7 @@ def is_value(x: Any) -> bool:
 
 def type_of(x: Any) -> Any:
     """The type of such a value."""
-    return x.aval if type(x) is HiValue else kinds[type(x)](x)
+    return getattr(x.aval, "given", x.aval) if type(x) is HiValue else kinds[type(x)](x)
 
 
 def opened(x: Any) -> HiValue:
@@ -93,7 +160,7 @@ def opened(x: Any) -> HiValue:
         )
     if not is_above(aval):
         raise NotImplementedError(f"{type(aval).__name__} must implement `lower_val`.")
-    arrays = [as_array(a) for a in aval.lower_val(x)]
+    aval, arrays = arrays_of(aval, x)
     return HiValue(aval, arrays, _linked(aval, arrays) or no_tangents(aval))
 
 
@@ -188,7 +255,7 @@ def _cotangents(value: HiValue, ct: Any) -> list:
     return [*[None] * len(value.arrays), *[a for a, t in zip(arrays, types) if t.dtype != float0]]
 
 
-library_values.types[HiValue] = lambda value: value.aval
+library_values.types[HiValue] = type_of
 values[HiValue] = Value(opened, _share, is_above=True, cotangent=_cotangents, row=_row, stack=_stack)
 
 

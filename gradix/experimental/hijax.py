@@ -62,6 +62,8 @@ class HiType(AbstractValue):
     - `lower_val(value) -> [array]` and `raise_val(*arrays) -> value`;
     - `to_tangent_aval()`: the type of tangents, which is a `HiType` or the type of an array.
 
+    A value that is a dataclass is made of the arrays in its fields where its type does not define the first three.
+
     Loops over rows of such values take the types of rows and of stacks of them from
 
     - `dec_rank(size, spec)` and `inc_rank(size, spec)`, where `spec` is what `leading_axis_spec()` returns.

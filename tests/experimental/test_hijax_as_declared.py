@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gradix
@@ -74,3 +75,89 @@ def test_two_forms_of_one_rule_are_refused():
 
     with pytest.raises(AttributeError, match="two forms"):
         Twice(gradix.typeof(1.0))
+
+
+@dataclasses.dataclass(frozen=True)
+class OnGrid:
+    """Numbers as integers and the step between them, with a list that holds no array."""
+
+    steps: Any
+    step: Any
+    words: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class OnGridType(hijax.HiType):
+    """A type that does not say of which arrays its values are made."""
+
+    shape: tuple
+
+    def to_tangent_aval(self):
+        return hijax.ShapedArray(self.shape, jnp.dtype("float32"))
+
+
+hijax.register_hitype(OnGrid, lambda rounded: OnGridType(rounded.steps.shape))
+
+
+class Snap(hijax.VJPHiPrimitive):
+    def __init__(self, x):
+        self.in_avals, self.out_aval, self.params = (x,), OnGridType(x.shape), {}
+        super().__init__()
+
+    def expand(self, x):
+        step = jnp.abs(x).max() / 4
+        return OnGrid(jnp.round(x / step).astype("int8"), step, ["kept"])
+
+    def vjp_fwd(self, nzs_in, x):
+        return self(x), None
+
+    def vjp_bwd_retval(self, res, ct):
+        return (ct,)
+
+
+class Restore(hijax.VJPHiPrimitive):
+    def __init__(self, rounded):
+        assert isinstance(rounded, OnGridType)
+        self.in_avals, self.params = (rounded,), {}
+        self.out_aval = rounded.to_tangent_aval()
+        super().__init__()
+
+    def expand(self, rounded):
+        assert rounded.words == ["kept"]
+        return rounded.steps.astype("float32") * rounded.step
+
+    def vjp_fwd(self, nzs_in, rounded):
+        return self(rounded), None
+
+    def vjp_bwd_retval(self, res, ct):
+        return (ct,)
+
+
+def _restored(x):
+    rounded = Snap(gradix.typeof(x))(x)
+    return Restore(gradix.typeof(rounded))(rounded)
+
+
+def test_a_dataclass_whose_type_says_nothing_is_made_of_the_arrays_in_its_fields():
+    x = jnp.array([0.0, 1.1, 4.0])
+    want = np.array([0.0, 1.0, 4.0], np.float32)
+    np.testing.assert_array_equal(_restored(x), want)
+    np.testing.assert_array_equal(gradix.jit(_restored)(x), want)
+    loss = lambda x: (_restored(x) ** 2).sum()
+    np.testing.assert_array_equal(gradix.grad(loss)(x), 2 * want)
+    np.testing.assert_array_equal(gradix.jit(gradix.grad(loss))(x), 2 * want)
+    rounded = gradix.jit(Snap(gradix.typeof(x)))(x)
+    assert type(rounded) is OnGrid and rounded.words == ["kept"]
+
+
+def test_a_class_whose_type_says_nothing_is_refused_by_name():
+    class Bare:
+        pass
+
+    class BareType(hijax.HiType):
+        def to_tangent_aval(self):
+            return self
+
+    hijax.register_hitype(Bare, lambda bare: BareType())
+    with pytest.raises(NotImplementedError, match="BareType must implement `lower_val`"):
+        gradix.jit(lambda bare: 1)(Bare())
