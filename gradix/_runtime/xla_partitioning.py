@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from gradix._base import config
 from gradix._base.lazy import lazy_module
 from gradix._core.mesh import Mesh
-from gradix._core.named_sharding import GSPMDSharding, assignment_of
+from gradix._core.named_sharding import GSPMDSharding, NamedSharding, assignment_of
 from gradix._core.sharding import Sharding
 from gradix._runtime import xla_callbacks
 from gradix._runtime.xla_client import RuntimeFailure
@@ -107,7 +108,16 @@ def _native(sharding: Sharding, ndim: int, devices: tuple):
     named = sharding if hasattr(sharding, "coordinates") else GSPMDSharding(own)
     rows = dict(zip(own, named.coordinates(ndim)))  # type: ignore[attr-defined]
     coordinates = np.array([rows[d] for d in devices], np.int64).reshape(len(devices), ndim)
-    return xc.HloSharding.from_proto(op_sharding(coordinates, list(named.factors(ndim))))  # type: ignore[attr-defined]
+    return _of_parts(coordinates, list(named.factors(ndim)))
+
+
+def hlo_sharding_on_mesh(sharding: NamedSharding, ndim: int):
+    """The `HloSharding` of XLA for arrays of this rank, over devices in the order of the mesh."""
+    return _of_parts(sharding.coordinates(ndim), sharding.factors(ndim))
+
+
+def _of_parts(coordinates: np.ndarray, factors: list[int]):
+    return xc.HloSharding.from_proto(op_sharding(coordinates, factors))  # type: ignore[attr-defined]
 
 
 def op_sharding_from(proto: bytes):
@@ -120,3 +130,23 @@ def op_sharding_from(proto: bytes):
 def hlo_sharding_from(proto: bytes):
     """The `HloSharding` of XLA, made of the bytes of an `OpSharding`."""
     return xc.HloSharding.from_proto(op_sharding_from(proto))  # type: ignore[attr-defined]
+
+
+def hlo_sharding_from_file(proto: bytes, ndim: int, n: int):
+    """As `hlo_sharding_from`, of bytes of unknown origin, which must divide arrays over `n` devices.
+
+    Raises:
+        ValueError: they are not an `OpSharding`, or not one for arrays of this rank and as many devices.
+    """
+    op = op_sharding_from(proto)
+    kind = xc.OpSharding.Type
+    if op.type not in (kind.REPLICATED, kind.OTHER):
+        raise ValueError(f"a sharding of the type {op.type} divides no array over devices")
+    dims = list(op.tile_assignment_dimensions)
+    lists = [dims, list(op.iota_reshape_dims)] if op.iota_reshape_dims else [dims]
+    is_listed = bool(op.iota_reshape_dims) or sorted(op.tile_assignment_devices) == list(range(n))
+    if op.type == kind.OTHER and not (
+        len(dims) >= ndim and is_listed and all(min(x, default=0) > 0 and prod(x) == n for x in lists)
+    ):
+        raise ValueError(f"a sharding over {dims} fits no array of {ndim} axes on {n} devices")
+    return xc.HloSharding.from_proto(op)  # type: ignore[attr-defined]

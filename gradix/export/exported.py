@@ -29,8 +29,8 @@ class Exported:
         out_avals: the types of the results. Where values decide a size, the program returns a buffer
             of the greatest size, and after its results the sizes, as `out_tree` and `out_avals` say.
             `call` returns the results alone, in their true sizes.
-        in_shardings_hlo, out_shardings_hlo: None for each argument and result; `in_shardings_jax`
-            and `out_shardings_jax` return the shardings.
+        in_shardings_hlo, out_shardings_hlo: XLA's `HloSharding` of each argument and result; None where
+            none was asked for. `in_shardings_jax` and `out_shardings_jax` return the shardings.
         nr_devices: the number of devices for which the program was lowered.
         platforms: the platforms on which it can be called.
         ordered_effects, unordered_effects: the effects of the program.

@@ -30,7 +30,7 @@ from gradix._core import dtypes
 from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.dimensions import parsing
 from gradix._core.dimensions.scope import SymbolicScope
-from gradix._runtime import xla_artifact
+from gradix._runtime import xla_artifact, xla_partitioning
 from gradix.export import registration, shardings
 from gradix.export.effects import effect_of, name_of
 from gradix.export.wire import BOOL, I8, I16, U16, U32, Malformed, Numbers, Table, encode
@@ -257,8 +257,8 @@ def _fields(t: Table, is_trusted: bool) -> tuple[dict, Any]:
         _has_named_shardings=True,
         _in_named_shardings=ins,
         _out_named_shardings=outs,
-        in_shardings_hlo=(None,) * len(in_avals),
-        out_shardings_hlo=(None,) * len(out_avals),
+        in_shardings_hlo=_native(t, 7, ins, in_avals, nr_devices),
+        out_shardings_hlo=_native(t, 8, outs, out_avals, nr_devices),
         nr_devices=nr_devices,
         platforms=platforms,
         ordered_effects=tuple([effect_of(x.text(0), True) for x in t.tables(10)]),
@@ -290,6 +290,26 @@ def _counted(t: Table, out_tree: PyTreeDef, out_avals: tuple):
     except (ValueError, RecursionError, ZeroDivisionError, OverflowError) as e:
         raise Malformed(f"the sizes of its results are wrong ({e})") from None
     return found
+
+
+def _native(t: Table, slot: int, named: tuple, avals: tuple, n: int) -> tuple:
+    """The `HloSharding`s of arguments or results; files before version 6 have them and no others."""
+    if any(s is not None for s in named):
+        return shardings.native(named, avals)
+    rows = t.tables(slot) or [None] * len(avals)
+    if len(rows) != len(avals):
+        raise Malformed("its shardings are not as many as its arguments and results")
+    try:
+        return tuple(
+            [
+                xla_partitioning.hlo_sharding_from_file(row.bytes(1), a.ndim, n)
+                if row is not None and row.number(0, I8)
+                else None
+                for row, a in zip(rows, avals)
+            ]
+        )
+    except (ValueError, RuntimeError) as e:
+        raise Malformed(f"a sharding is wrong ({e})") from None
 
 
 def _scope(constraints: list[str]) -> SymbolicScope:

@@ -8,14 +8,16 @@ import numpy as np
 
 from gradix._api.constraints import with_sharding_constraint
 from gradix._api.jit.jit import jit
+from gradix._api.placing import device_put
 from gradix._base import config
 from gradix._core.aval import located
 from gradix._core.divisions import explicit_part
 from gradix._core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
+from gradix._core.trace import Tracer
 from gradix._ops.sharding import reshard
-from gradix._runtime import xla
+from gradix._runtime import xla, xla_partitioning, xla_sharded
 from gradix.export.wire import I8, U32, Malformed, Numbers, Table
 
 _TYPES = {AxisType.Auto: 1, AxisType.Explicit: 2, AxisType.Manual: 3}
@@ -92,6 +94,13 @@ def _abstract(mesh):
     )
 
 
+def native(shardings, avals) -> tuple:
+    """The named shardings as `HloSharding`s, for arrays of the given types; None stays None."""
+    return tuple(
+        [None if s is None else xla_partitioning.hlo_sharding_on_mesh(s, a.ndim) for s, a in zip(shardings, avals)]
+    )
+
+
 def on_mesh(shardings, mesh) -> tuple:
     """The shardings on a mesh of devices; unchanged if the mesh is None.
 
@@ -114,19 +123,35 @@ def on_mesh(shardings, mesh) -> tuple:
 
 def on_devices(exported, run, leaves):
     """Run a program for several devices on those of its arguments, or on the first devices."""
-    return _placed(exported, run, _devices(exported, leaves))(*leaves)
+    devices, mesh = _devices(exported, leaves)
+    named = (*exported._in_named_shardings, *exported._out_named_shardings)
+    is_typed = any(s is not None and AxisType.Explicit in s.mesh.axis_types for s in named)
+    if mesh is None or not mesh.explicit_axes or is_typed or any(isinstance(x, Tracer) for x in leaves):
+        return _placed(exported, run, devices, mesh)(*leaves)
+    # The compiler divides what the file leaves open, which it may do over axes that are in no types.
+    free = Mesh(mesh.devices, mesh.axis_names)
+    with free:
+        outs = _placed(exported, run, devices, free)(*[_moved(x, mesh, free) for x in leaves])
+    return [_moved(x, free, mesh) for x in outs]
 
 
-def _devices(exported, leaves) -> tuple:
+def _moved(x, mesh: Mesh, to: Mesh):
+    """An array on `mesh` as one on the other mesh of the same devices and axes."""
+    is_on = isinstance(x.sharding, NamedSharding) and x.sharding.mesh == mesh
+    return device_put(x, NamedSharding(to, x.sharding.spec)) if is_on else x
+
+
+def _devices(exported, leaves) -> tuple[tuple, Mesh | None]:
+    """The devices for a call, and the mesh of the caller over them, if there is one."""
     n = exported.nr_devices
     for x in leaves:
         place = getattr(x.aval, "place", None)
         mesh = getattr(place.sharding, "mesh", None) if place is not None else None
         if isinstance(mesh, Mesh) and mesh.size == n:
-            return mesh._flat_devices_tuple
+            return mesh._flat_devices_tuple, mesh
     mesh = config.state.gradix_mesh
     if isinstance(mesh, Mesh) and mesh.size == n:
-        return mesh._flat_devices_tuple
+        return mesh._flat_devices_tuple, mesh
     devices = tuple(xla.devices())
     if len(devices) < n:
         raise ValueError(
@@ -134,27 +159,34 @@ def _devices(exported, leaves) -> tuple:
             f"{len(devices)} devices. On the CPU, set the option jax_num_cpu_devices before the first "
             "computation."
         )
-    return devices[:n]
+    return devices[:n], None
 
 
-def _placed(exported, run, devices):
-    key = (_placed, run, devices)
+def _placed(exported, run, devices, mesh):
+    key = (_placed, run, devices, mesh)
     found = exported.memo.get(key)
     if found is None:
-        found = exported.memo[key] = _placed_call(exported, run, devices)
+        found = exported.memo[key] = _placed_call(exported, run, devices, mesh)
     return found
 
 
-def _placed_call(exported, run, devices):
+def _placed_call(exported, run, devices, mesh):
     def constrained(xs, shardings):
         return [x if s is None else divide(x, s) for x, s in zip(xs, shardings)]
 
     def divide(x, s):
-        sharding = NamedSharding(_mesh(s.mesh, devices), s.spec)
-        is_typed = AxisType.Explicit in s.mesh.axis_types
+        if isinstance(s, NamedSharding):
+            sharding, kinds = NamedSharding(_mesh(s.mesh, devices), s.spec), s.mesh.axis_types
+        else:
+            sharding, kinds = xla_sharded.sharding_of(s.to_proto(), devices, mesh, x.ndim), mesh and mesh.axis_types
+        is_typed = AxisType.Explicit in (kinds or ()) and isinstance(sharding, NamedSharding)
         return reshard(x, sharding) if is_typed else with_sharding_constraint(x, sharding)
 
-    ins = exported._in_named_shardings
+    def known(named, natives):
+        """The named shardings; where there is none, that of XLA, which older files have alone."""
+        return [h if s is None else s for s, h in zip(named, natives)]
+
+    ins = known(exported._in_named_shardings, exported.in_shardings_hlo)
     if leaves_open := not any(s is not None for s in ins):
         everywhere = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec())
 
@@ -164,7 +196,7 @@ def _placed_call(exported, run, devices):
         given = constrained(leaves, ins)
         # Inside the module the compiler divides the arrays, so their types have no explicit axes.
         outs = run(*[x if x.aval.division is None else reshard(x, None) for x in given])
-        return constrained(outs, exported._out_named_shardings)
+        return constrained(outs, known(exported._out_named_shardings, exported.out_shardings_hlo))
 
     call.__name__ = exported.fun_name
     return jit(call)

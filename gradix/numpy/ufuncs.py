@@ -58,6 +58,9 @@ def _reduce_bits(name: str, op, combine, identity: int):
 _INT = dtypes.as_dtype("int32")
 
 
+_OF_BOOLS = {"add": "max", "mul": "min"}  # the sum of booleans is "or", and their product "and"
+
+
 def _at(method: str):
     """The update `a.at[indices].method(b)`."""
 
@@ -65,7 +68,8 @@ def _at(method: str):
         a = as_operand("at", a)
         if method in ("max", "min"):
             a = convert(a, dtypes.result_type(a, b))
-        return getattr(a.at[indices], method)(b)
+        of_bools = _OF_BOOLS.get(method) if a.aval.dtype == dtypes.dtype_of(b) == bool else None
+        return getattr(a.at[indices], of_bools or method)(b)
 
     return at
 

@@ -201,3 +201,13 @@ def test_elements_named_several_times_are_changed_as_many_times(name):
                 np.testing.assert_allclose(call(a, index, inplace=False), want, rtol=1e-6)
     slope = gradix.grad(lambda a: jnp.negative.at(a, jnp.array([0, 0, 1]), inplace=False).sum())
     np.testing.assert_array_equal(slope(a[0]), [1, -1])
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "logical_and", "maximum"])
+def test_updates_of_booleans_are_those_of_numpy(name):
+    x, index, v = np.array([True, False, True]), np.array([0, 1, 1]), np.array([False, True, False])
+    want = x.copy()
+    getattr(np, name).at(want, index, v)
+    update = lambda x: getattr(jnp, name).at(x, index, v, inplace=False)
+    for f in (update, gradix.jit(update)):
+        agree(f(jnp.asarray(x)), want, name)
