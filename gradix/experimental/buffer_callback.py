@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.callbacks import io_callback, pure_callback
+from gradix._base.errors import JaxRuntimeError
 from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import tree_flatten
 
@@ -50,8 +51,8 @@ class ExecutionContext:
 
     @property
     def stream(self) -> int:
-        """Not available, because callbacks run on the CPU: it raises RuntimeError."""
-        raise RuntimeError("ctx.stream is not available: the callback runs on the CPU, which has no streams.")
+        """Not available, because callbacks run on the CPU: it raises JaxRuntimeError."""
+        raise JaxRuntimeError("ctx.stream is not available: the callback runs on the CPU, which has no streams.")
 
 
 class Buffer:

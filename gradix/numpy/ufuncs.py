@@ -56,6 +56,7 @@ def _reduce_bits(name: str, op, combine, identity: int):
 
 
 _INT = dtypes.as_dtype("int32")
+_BOOL = dtypes.as_dtype("bool")
 
 
 _OF_BOOLS = {"add": "max", "mul": "min"}  # the sum of booleans is "or", and their product "and"
@@ -68,7 +69,7 @@ def _at(method: str):
         a = as_operand("at", a)
         if method in ("max", "min"):
             a = convert(a, dtypes.result_type(a, b))
-        of_bools = _OF_BOOLS.get(method) if a.aval.dtype == dtypes.dtype_of(b) == bool else None
+        of_bools = _OF_BOOLS.get(method) if {a.aval.dtype, dtypes.dtype_of(b)} == {_BOOL} else None
         return getattr(a.at[indices], of_bools or method)(b)
 
     return at

@@ -32,7 +32,7 @@ def test_trees_keywords_and_what_buffers_show():
         np.asarray(out["d"])[...] = np.from_dlpack(out["s"]) - 2 * np.asarray(y)
         with pytest.raises(ValueError):
             np.asarray(x["a"])[0] = 1
-        with pytest.raises(RuntimeError, match="stream"):
+        with pytest.raises(gradix.errors.JaxRuntimeError, match="stream"):
             ctx.stream
 
     f = gradix.jit(buffer_callback(callback, {"s": THREE, "d": THREE}))
