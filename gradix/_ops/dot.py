@@ -96,6 +96,8 @@ class DotGeneral(Primitive):
         if dtype not in _NATIVE or y.dtype != dtype or not (out is None or out == dtype):
             out = joined_dtype(dtype, y.dtype) if out is None else out
             if y.dtype != dtype:
+                if dtypes.BOOL & {dtype, y.dtype} and not (_is_finite(x) and _is_finite(y)):
+                    return NotImplemented  # what a mask makes of NaN depends on how the compiler is asked
                 return self.host(
                     converter(dtype, out)(x), converter(y.dtype, out)(y), dimension_numbers=dimension_numbers
                 )
@@ -190,6 +192,10 @@ def _narrowed(z, out):
     if z.dtype == out:
         return z
     return converter(z.dtype, out)(z)
+
+
+def _is_finite(x) -> bool:
+    return x.dtype not in dtypes.INEXACT or bool(np.isfinite(x).all())
 
 
 # -- host ------------------------------------------------------------------------------------------

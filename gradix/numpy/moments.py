@@ -12,6 +12,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix.numpy.arithmetic import multiply
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
 from gradix.numpy.promotion import (
     as_operand,
@@ -148,9 +149,10 @@ def average(
     dtype = x.aval.dtype
     x, w = [convert(v, working_dtype(dtype), v.aval.weak_type) for v in (x, w)]
     axes = axes_of(axis, x.aval.ndim)
-    w = _weights_like(x, w, axis, axes)
+    w, mask = _weights_like(x, w, axis, axes), as_operand("average", weights)
+    mask = _weights_like(x, mask, axis, axes) if mask.aval.dtype in dtypes.BOOL else None
     total = sum(w, axes, None, None, keepdims)
-    mean_ = lax.div(sum(lax.mul(*operands("average", x, w)), axes, None, None, keepdims), total)
+    mean_ = lax.div(sum(multiply(x, w if mask is None else mask), axes, None, None, keepdims), total)
     mean_, total = [convert(v, dtype, v.aval.weak_type) for v in (mean_, total)]
     return (mean_, broadcast_to(total, mean_.aval.shape)) if returned else mean_
 

@@ -167,11 +167,17 @@ values = [
     (x > 0) * jnp.log(x),
     jnp.log(x) * gradix.device_get(x > 0),
     jnp.multiply(jnp.log(x) + 0j, x > 0).real,
-    (jnp.log(x)[:, None] * (x > 0)).diagonal(),
+    (jnp.log(x) * (x > 0)[None])[0],
+    jnp.stack([jnp.dot(jnp.log(x), x > 0), 0]),
+    jnp.stack([gradix.jit(jnp.vecdot)(jnp.log(x)[None], x[None] > 0)[0], 0]),
+    jnp.stack([jnp.einsum("i,ji->", jnp.log(x), x[None] > 0), 0]),
+    jnp.stack([jnp.average(jnp.log(x), weights=x > 0), 0]),
     gradix.vmap(lambda x: jnp.log(x) * (x > 0))(x),
     gradix.jvp(lambda x: x * (x > 0), (x,), (jnp.log(x),))[1],
 ]
 print(*set(map(str, [v.tolist() for v in values])), gradix.config.gradix_rewrites)
+spread = [f(jnp.log(x)[:, None], x > 0).diagonal().tolist() for f in (jnp.multiply, gradix.jit(jnp.multiply))]
+assert str(spread) == "[[nan, 0.0], [nan, 0.0]]", spread  # the compiler selects by whole masks alone
 """
     for first, expected in (
         ("", "[nan, 0.0] all"),

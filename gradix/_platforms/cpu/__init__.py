@@ -56,7 +56,7 @@ TABLE = Table(
     {
         **{f"{__name__}.{module}": primitives for module, primitives in _MODULES.items()},
         "gradix._platforms.exactness": (
-            *("neg", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "cbrt"),
+            *("neg", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "dot_general", "cbrt"),
             *("exp", "expm1", "logistic", "logistic_slope", "sinh", "cosh"),
         ),
     },
