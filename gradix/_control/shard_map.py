@@ -351,14 +351,16 @@ class ShardMap(Primitive):
         scalar = make_aval((), np.dtype("int32"))
         known = dict(outer.indices) if outer is not None else {}  # along the axes of the regions around this one
         ins, specs_in = [*ins, *known.values()], [*specs_in, *[P()] * len(known)]
-        sizes = em.variables
+        sizes = em.variables if mesh.size > 1 else {}
+        ins, specs_in = [*sizes.values(), *ins], [*[P()] * len(sizes), *specs_in]
 
         def body(*xs):
+            if sizes:
+                em.variables, xs = dict(zip(sizes, xs)), xs[len(sizes) :]
             rest = xs[len(args) :]
             indices = dict(zip(known, rest[len(names) :]))
             indices.update({n: em.op("reshape", scalar, x) for n, x in zip(names, rest)})
             em.manual = em.manual_part(mesh, whole, indices)
-            em.variables = _NotInside() if sizes and mesh.size > 1 else sizes
             return em.inline(jaxpr.jaxpr, jaxpr.consts, xs[: len(args)])
 
         if mesh.size == 1:
@@ -366,13 +368,14 @@ class ShardMap(Primitive):
             try:
                 return body(*ins)
             finally:
-                em.manual, em.variables = outer, sizes
+                em.manual = outer
         ones = [make_aval((1,), np.dtype("int32"))] * len(names)
         local = [*[v.aval for v in jaxpr.jaxpr.invars], *ones, *[scalar] * len(known)]
+        variables = em.variables
         try:
-            region = em.isolated_region(local, body, "sdy.return")
+            region = em.isolated_region([*[scalar] * len(sizes), *local], body, "sdy.return")
         finally:
-            em.manual, em.variables = outer, sizes
+            em.manual, em.variables = outer, variables
         operands = ", ".join([text(mesh, s, v.aval.ndim) for s, v in zip(specs_in, ins)])
         manual = ", ".join([_quoted(a) for a in mesh.axis_names if a in manual_axes])
         attrs = (
@@ -381,6 +384,8 @@ class ShardMap(Primitive):
             f"#sdy.sharding_per_value<[{', '.join([text(mesh, s, a.ndim) for s, a in zip(out_specs, outs)])}]>, "
             f"manual_axes = #sdy<manual_axes{{{manual}}}>"
         )
+        if sizes:
+            attrs += f", {em.sizes_attribute(sizes, local, jaxpr.out_avals, outs)}"
         return em.ops("sdy.manual_computation", outs, *ins, attrs=attrs, regions=(region,))
 
     def show(self, params):
@@ -392,17 +397,6 @@ class ShardMap(Primitive):
             "newly_manual_axes": params["manual_axes"],
             "out_specs": params["out_specs"],
         }
-
-
-class _NotInside(dict):
-    """The values of dimension variables in a region, of which XLA finds none."""
-
-    def get(self, name, default=None):
-        raise NotImplementedError(
-            f"shard_map cannot be exported where its function uses a size that is a variable ('{name}'), as in "
-            "x.shape[0] or in an array of that size: XLA does not find it within. Export it with sizes that are "
-            "numbers, trace it with jit(f, symbolic=...), or make such arrays outside and pass them as arguments."
-        )
 
 
 def _quoted(name) -> str:

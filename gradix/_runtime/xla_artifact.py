@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
+from gradix._runtime import xla_parts
 from gradix._runtime.xla_mlir import context, ir
+from gradix._stablehlo.dimensions import SIZES
 from gradix._stablehlo.types import tensor_type
 
 stablehlo = lazy_module("jaxlib.mlir.dialects.stablehlo")
@@ -21,6 +23,7 @@ _jax = lazy_module("jaxlib._jax")
 
 MAIN = "main"
 _RENAMED = "_exported_main"
+_UNUSED = "_unused_main"
 
 
 def serialize(text: str) -> bytes:
@@ -246,7 +249,14 @@ def _shape(kind) -> tuple | None:
 
 
 def static_functions(
-    text: str, given: Sequence[int], in_avals, out_avals, unused: Callable[[str], str], check: _Check = None
+    text: str,
+    given: Sequence[int],
+    in_avals,
+    out_avals,
+    unused: Callable[[str], str],
+    *,
+    check: _Check = None,
+    values: dict[str, int] | None = None,
 ) -> tuple[str, list[str]]:
     """The functions of a module for arguments of fixed shapes.
 
@@ -256,6 +266,7 @@ def static_functions(
         in_avals, out_avals: the types of the other arguments and of the results, of fixed shapes.
         unused: a function that makes the name of a function unique.
         check: a function that raises an error if the module may not make its custom calls.
+        values: the values of the dimension variables, by name.
 
     Returns:
         The name of the function that computes the results, and the texts of all functions.
@@ -263,22 +274,42 @@ def static_functions(
     Raises:
         ValueError: the shapes violate an assertion of the module, which the message quotes.
     """
+    ins, outs = [tensor_type(a) for a in in_avals], [tensor_type(a) for a in out_avals]
+    whole = xla_parts.Part(MAIN, list(given), ins, outs, {})
+    return _static(text, whole, unused, check=check, values=values or {})
+
+
+def _static(text: str, entry: xla_parts.Part, unused, *, check: _Check, values: dict[str, int]):
+    """As `static_functions`, of the function `entry`."""
+    parts: list[xla_parts.Part] = []
     with context():
         inner = ir.Module.parse(text)
-        main = next(op for op in inner.body.operations if op.attributes["sym_name"].value == MAIN)
-        kind = main.attributes["function_type"].value
-        types = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
+        if SIZES in text:
+            parts = xla_parts.outlined(inner, values, f"{entry.name}_part_")
+            text = str(inner)
         if _OPEN_PARTS.search(text):
             _check_parts(inner)
-    whole = _renamed(text, {MAIN: _RENAMED}).replace(
-        f"func.func public @{_RENAMED}", f"func.func private @{_RENAMED}", 1
-    )
-    wrapper = _wrapper(given, [tensor_type(a) for a in in_avals], [tensor_type(a) for a in out_avals], *types)
+        main = next(op for op in inner.body.operations if op.attributes["sym_name"].value == entry.name)
+        kind = main.attributes["function_type"].value
+        types = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
+    made = [_static(text, part, unused, check=check, values=values) for part in parts]
+    known = dict(zip([m[0] for m in made], parts))
+    symbol, texts = _functions(_refined(text, entry, types), unused, check, known)
+    return symbol, [t for m in made for t in m[1]] + texts
+
+
+def _refined(text: str, entry: xla_parts.Part, types: tuple) -> bytes:
+    """The module for the arguments of fixed types to `entry`, which is its `main` then."""
+    names = {entry.name: _RENAMED, **({} if entry.name == MAIN else {MAIN: _UNUSED})}
+    whole = _renamed(text, names)
+    for name in names.values():
+        whole = whole.replace(f"func.func public @{name}", f"func.func private @{name}", 1)
+    wrapper = _wrapper(entry.given, entry.ins, entry.outs, *types)
     end = whole.rindex("}")
     whole = whole[:end] + wrapper + whole[end:]
     try:
         with context():
-            code = _jax.mlir.refine_polymorphic_shapes(
+            return _jax.mlir.refine_polymorphic_shapes(
                 _bytecode(whole),
                 enable_shape_assertions=True,
                 validate_static_shapes=True,
@@ -286,16 +317,17 @@ def static_functions(
             )
     except Exception as e:
         raise ValueError(_first_message(str(e))) from None
-    return _functions(code, unused, check)
 
 
 def _check_parts(module) -> None:
     """Raise for a `shard_map` that uses sizes which are symbolic: at these, XLA's refinement ends the process."""
     functions = {op.attributes["sym_name"].value: op.operation for op in module.body.operations}
-    waiting = [op for op in _within(module.operation) if op.name == "sdy.manual_computation"]
+    waiting = [
+        op for op in xla_parts.within(module.operation) if op.name == xla_parts.MANUAL and SIZES not in op.attributes
+    ]
     known: set = set()
     while waiting:
-        for op in _within(waiting.pop()):
+        for op in xla_parts.within(waiting.pop()):
             if op.name in _SIZED:
                 raise ValueError(
                     "the program has a shard_map that uses sizes which are symbolic, and XLA cannot find these "
@@ -305,16 +337,6 @@ def _check_parts(module) -> None:
             if called is not None and called not in known:
                 known.add(called)
                 waiting.append(functions[called])
-
-
-def _within(op) -> list:
-    """The operations in the regions of one, at every depth."""
-    found: list = []
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                found += [inner.operation, *_within(inner.operation)]
-    return found
 
 
 # operations with a size among their operands or results
@@ -327,13 +349,24 @@ _SIZED = frozenset(
 )
 
 
-def open_functions(text: str, unused: Callable[[str], str], check: _Check = None) -> tuple[str, list[str], bool]:
+def open_functions(
+    text: str, unused: Callable[[str], str], check: _Check = None, values: dict[str, Any] | None = None
+) -> tuple[str, list[str], bool]:
     """The functions of a module, whose symbolic shapes are kept.
+
+    Args:
+        text, unused, check: as for `static_functions`.
+        values: the dimension variables of the module in terms of those of the module around it.
 
     Returns:
         The name of the function that computes the results, the texts of all functions, and whether
         the first argument of that function is an integer of 64 bits.
     """
+    if SIZES in text:
+        with context():
+            module = ir.Module.parse(text)
+            xla_parts.restate(module, values or {})
+            text = str(module)
     symbol, texts = _functions(text, unused, check)
     head = next(t for t in texts if re.match(rf"\s*func\.func private @{re.escape(symbol)}\(", t))
     return symbol, texts, re.search(r"@[\w.$]+\(%\w+: tensor<i64>", head) is not None
@@ -371,10 +404,15 @@ def _wrapper(given, ins, outs, want_ins, want_outs) -> str:
     return f"func.func public @main({params}) -> ({', '.join(outs)}) {{\n" + "\n".join([*lines, returned]) + "\n}\n"
 
 
-def _functions(code, unused: Callable[[str], str], check: _Check) -> tuple[str, list[str]]:
-    """The new name of a module's `main`, and the texts of its functions under new names."""
+def _functions(code, unused: Callable[[str], str], check: _Check, parts=None) -> tuple[str, list[str]]:
+    """The new name of a module's `main`, and the texts of its functions under new names.
+
+    Calls in the places of `parts` become regions that call the functions by whose names these are given.
+    """
     with context():
         module = ir.Module.parse(code)
+        if parts:
+            xla_parts.put_back(module, parts)
         old = [op.attributes["sym_name"].value for op in module.body.operations]
         texts = [op.operation.get_asm(assume_verified=True) for op in module.body.operations]
         if check is not None and any(word in t for t in texts for word in _FOREIGN):

@@ -11,6 +11,18 @@ from gradix._core.dimensions.polynomials import FLOORDIV, MAX, MOD, Operation
 SIZE = make_aval((), np.dtype("int32"), False)
 
 
+# On `sdy.manual_computation`: the dimensions whose values are its first operands, and the shapes of its
+# region's other arguments, of the region's results, and of its own results.
+SIZES = "gradix.sizes"
+
+
+def sizes_attribute(dims, *lists) -> str:
+    """The attribute `SIZES` for these dimensions and lists of types, as readers of a module need it."""
+    texts = ["|".join(map(str, dims)), *[";".join(["|".join(map(str, a.shape)) for a in avals]) for avals in lists]]
+    quoted = ", ".join([f'"{t}"' for t in texts])
+    return f"{SIZES} = [{quoted}]"
+
+
 def is_open(aval) -> bool:
     """Whether a type has a symbolic dimension."""
     return SymbolicDim in map(type, aval.shape)

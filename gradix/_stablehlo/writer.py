@@ -11,7 +11,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import SymbolicDim, is_symbolic_shape, smaller
 from gradix._core.dtypes import index_dtype
 from gradix._stablehlo.attributes import i64_array
-from gradix._stablehlo.dimensions import SIZE, dimension_value, is_open
+from gradix._stablehlo.dimensions import SIZE, dimension_value, is_open, sizes_attribute
 from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.literals import dense, scalar_text
 from gradix._stablehlo.types import element_type, known_types, storage_dtype, tensor_type
@@ -281,6 +281,10 @@ class Writer:
         if len(parts) == 1:
             return parts[0]
         return self.op("concatenate", make_aval((len(parts),), SIZE.dtype, False), *parts, attrs="dimension = 0 : i64")
+
+    def sizes_attribute(self, names, *lists) -> str:
+        """The attribute that tells the sizes within a region, in terms of the dimension variables `names`."""
+        return sizes_attribute(names, *lists)
 
     # -- shapes -------------------------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ class CallExported(Primitive):
             given.insert(0, exported.platforms.index(em.platform) if em.platform in exported.platforms else 0)
         kept = [xs[i] for i in exported.module_kept_var_idx]
         if any(is_open(v.aval) for v in kept) or any(map(is_open, outs)) or any(type(n) is not int for n in given):
-            return _called_open(em, exported, given, kept, outs)
+            return _called_open(em, exported, given, kept, outs, values)
         tokens = [TOKEN] * len(exported.ordered_effects)
         symbol, texts = xla_artifact.static_functions(
             exported.mlir_module(),
@@ -99,7 +99,8 @@ class CallExported(Primitive):
             [*tokens, *[x.aval for x in kept]],
             [*tokens, *outs],
             em.unused_symbol,
-            check_of_file(exported),
+            check=check_of_file(exported),
+            values=values,
         )
         em.functions.extend(texts)
         return _called(em, symbol, [], kept, outs, len(tokens))
@@ -113,10 +114,10 @@ def _called(em, symbol: str, given: list, operands: list, outs, tokens: int) -> 
     return results[tokens:]
 
 
-def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
+def _called_open(em, exported, given: list, kept: list, outs: list, values: dict) -> list:
     """Call a module in a module with symbolic shapes, and convert arguments and results."""
     symbol, functions, wide = xla_artifact.open_functions(
-        exported.mlir_module(), em.unused_symbol, check_of_file(exported)
+        exported.mlir_module(), em.unused_symbol, check_of_file(exported), values
     )
     em.functions.extend(functions)
     numbers = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
