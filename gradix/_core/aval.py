@@ -23,6 +23,16 @@ _table: dict[tuple, ShapedArray] = {}
 _limit = 1 << 16
 
 
+class _Reads:
+    """How often something was read, by which a trace is found to depend on it."""
+
+    def __init__(self):
+        self.count = 0
+
+
+auto_mesh_reads = _Reads()
+
+
 class ShapedArray:
     """The type of an array: its shape, its dtype, and whether the dtype is weak.
 
@@ -84,7 +94,8 @@ class ShapedArray:
     def sharding(self) -> NamedSharding:
         """The sharding of an array of this type over `Explicit` mesh axes.
 
-        For an array that is not divided, it is the empty sharding on the mesh in force.
+        For an array that is not divided, it is the empty sharding on the mesh in force, or on that over
+        whose `Auto` axes the arguments of the function that is traced are divided.
         """
         if self.division is not None:
             return self.division
@@ -92,6 +103,9 @@ class ShapedArray:
         if self.place is not None:  # of a concrete array
             own = getattr(self.place.sharding, "mesh", None)
             mesh = None if own is None and self.place.is_committed else mesh or own
+        elif mesh is None:
+            auto_mesh_reads.count += 1
+            mesh = _options.gradix_auto_mesh
         return NamedSharding(
             empty_abstract_mesh if mesh is None else mesh.abstract_mesh, PartitionSpec(*[None] * self.ndim)
         )

@@ -432,6 +432,7 @@ def _check_mesh(name: str, value: Any) -> Any:
 
 _config.define("gradix_mesh", None, _check_mesh, traced=True)
 _config.define("gradix_home_mesh", None, _check_mesh, traced=True)
+_config.define("gradix_auto_mesh", None, _check_mesh, traced=True)
 
 
 def mesh_to_run_on() -> Mesh | None:

@@ -39,10 +39,11 @@ from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import tree_flatten as flatten, tree_structure
 from gradix._core.array import ArrayImpl, as_array, check_number
-from gradix._core.aval import make_aval
+from gradix._core.aval import auto_mesh_reads, make_aval
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import DebugInfo
+from gradix._core.mesh import AxisType, BaseMesh
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, state
@@ -211,6 +212,7 @@ class JitFunction(Generic[P, Result]):
         given = leaves
         leaves = [x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
         traced = self._traced(leaves, tree, static, args, kwargs)
+        auto_mesh_reads.count += getattr(traced, "reads_mesh", False)  # what is traced around it does so, too
         result = traced.call_any(leaves)
         # a trace may depend on named axes in scope, which quick calls do not look at
         if traced.is_direct and state.stage is None and not state.axes:
@@ -235,8 +237,11 @@ class JitFunction(Generic[P, Result]):
             self._first = call
         return True
 
+    def _key(self, leaves, tree, static) -> tuple:
+        return (_options.context, tree, *[x.aval for x in leaves], *static, *(_bound_axes() if state.axes else ()))
+
     def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
-        key = (_options.context, tree, *[x.aval for x in leaves], *static, *(_bound_axes() if state.axes else ()))
+        key = self._key(leaves, tree, static)
         try:
             found = self._cache.get(key)
         except Exception as e:
@@ -271,13 +276,7 @@ class JitFunction(Generic[P, Result]):
         if found is not None:
             return self._cache.keep(key, found)
         if _have_place(leaves):
-            found = self._placed(
-                self._traced(
-                    [x if isinstance(x, Ref) else WithoutPlace(x) for x in leaves], tree, static, args, kwargs
-                ),
-                leaves,
-                tree,
-            )
+            found = self._placed(self._traced_anywhere(leaves, tree, static, args, kwargs), leaves, tree)
             self._cache.keep(key, found)
             if shared is not None:
                 shared.keep(key, found)
@@ -296,6 +295,22 @@ class JitFunction(Generic[P, Result]):
                     # content finds this trace as well.
                     self._cache.keep((*key[: 2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()), found)
         return found
+
+    def _traced_anywhere(self, leaves, tree, static, args, kwargs) -> Any:
+        """The trace for arguments on any devices; for those on this mesh, if the function asks types for it."""
+        free = [x if isinstance(x, Ref) else WithoutPlace(x) for x in leaves]
+        mesh = _auto_mesh(leaves) if _options.gradix_mesh is None else None
+        key = self._key(free, tree, static)
+        known = mesh and self._cache.get(key)
+        if mesh is None or known is not None and not getattr(known, "reads_mesh", False):
+            return self._traced(free, tree, static, args, kwargs)
+        before = _config.enter_local("gradix_auto_mesh", mesh.abstract_mesh)
+        try:
+            found = self._traced(free, tree, static, args, kwargs)
+            is_kept = self._cache.get(self._key(free, tree, static)) is found
+        finally:
+            _config.leave_local("gradix_auto_mesh", before)
+        return self._cache.keep(key, found) if is_kept and not getattr(found, "reads_mesh", False) else found
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
         """The signature for arguments on any devices, if these may matter."""
@@ -354,7 +369,7 @@ class JitFunction(Generic[P, Result]):
         reason = self._log.add(seen, self._name, asked.max_traces)
         if asked.specialize and not whole:
             return self._tree(leaves, tree, names, args, kwargs)
-        start = time.perf_counter()
+        start, reads = time.perf_counter(), auto_mesh_reads.count
         inside = stand_ins(leaves)
         flat = self._flat(around(inside, len(leaves), tree), names, args, kwargs)
         types = [a for i, a in enumerate(avals) if i not in inside] if inside else avals
@@ -373,7 +388,9 @@ class JitFunction(Generic[P, Result]):
         self._log.traced(self._name, time.perf_counter() - start, reason)
         if self._symbolic is None or not _symbolic.is_open(leaves):  # else its instances do
             staged = self._finished(staged, self._is_placed(leaves))
-        return Traced(self._owner, staged)
+        made = Traced(self._owner, staged)
+        made.reads_mesh = auto_mesh_reads.count > reads
+        return made
 
     def _names(self, tree, args) -> Names:
         left_out = self._roles.static_positions(len(args)) if self._has_static else ()
@@ -538,6 +555,12 @@ class JitFunction(Generic[P, Result]):
         if self._asked.specialize:
             return self._trace(leaves, tree, static, args, kwargs, whole=True)
         return self._traced(leaves, tree, static, args, kwargs)
+
+
+def _auto_mesh(arrays) -> BaseMesh | None:
+    """The mesh over whose `Auto` axes an array lies; None if none does."""
+    meshes = [getattr(x.aval.place.sharding, "mesh", None) for x in arrays if x.aval.place is not None]
+    return next((m for m in meshes if m is not None and AxisType.Auto in m.axis_types), None)
 
 
 def _have_place(arrays) -> bool:

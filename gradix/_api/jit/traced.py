@@ -99,6 +99,7 @@ class Traced:
         is_bare: whether this program is that of the first device, whatever the arguments are.
         asked: the checks around a run that options asked for when the function was traced.
         is_shared: whether other functions may find it.
+        reads_mesh: whether the function read over which mesh its arguments are divided.
     """
 
     __slots__ = (
@@ -121,6 +122,7 @@ class Traced:
         "is_bare",
         "asked",
         "is_shared",
+        "reads_mesh",
         "__weakref__",
     )
     name: str
@@ -154,7 +156,7 @@ class Traced:
         # the number of calls so far; frequent signatures get generated code
         self.warm = 0
         self.asked = _checks_asked()
-        self.is_shared = False
+        self.is_shared = self.reads_mesh = False
         self.placing = None if placing is None else placing(self)
         self.is_direct = (
             not self.asked and self.checks is refs is None and not any(isinstance(c, Tracer) for c in self.consts)

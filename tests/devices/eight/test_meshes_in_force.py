@@ -287,3 +287,28 @@ def test_what_is_like_a_description_is_divided_in_programs_without_devices():
 def test_formats_without_a_sharding_hold_no_parts():
     with pytest.raises(TypeError, match="sharding should be an instance of.*Pass Format"):
         gradix.make_array_from_callback((4,), Format(None, None), lambda i: X[0][i])
+
+
+def test_types_within_jit_name_the_mesh_over_whose_auto_axes_arguments_are_divided():
+    """A function that asks for it is traced for the mesh, and any other one once for all places."""
+    auto = gradix.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    divided, whole = gradix.device_put(jnp.arange(8.0), NamedSharding(auto, P("x"))), jnp.arange(8.0)
+    seen = []
+
+    @gradix.jit
+    def asks(x):
+        seen.append([gradix.typeof(v).sharding for v in (x, 2 * x)])
+        return 2 * x
+
+    outer = gradix.jit(lambda x: asks(x) + 1)
+    for _ in range(2):
+        for f in (asks, outer):
+            np.testing.assert_array_equal(f(divided) - f(whole), np.zeros(8))
+    meshes = [s.mesh for pair in seen for s in pair]
+    assert meshes == [auto.abstract_mesh] * 2 + [meshes[-1]] * 2 and meshes[-1].empty
+    assert all(s.spec == P(None) for pair in seen for s in pair)
+
+    other = gradix.jit(lambda x: 2 * x)
+    for x in (divided, whole, gradix.device_put(whole, gradix.devices()[1])):
+        other(x)
+    assert other.stats().traces == 1 and outer.stats().traces == 2
