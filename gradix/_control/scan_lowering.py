@@ -6,6 +6,7 @@ import numpy as np
 
 from gradix._control.inner_programs import is_any_ordered
 from gradix._core.aval import make_aval
+from gradix._core.divisions import sums
 
 
 class Loop:
@@ -14,7 +15,7 @@ class Loop:
     __slots__ = ("em", "jaxpr", "consts", "xs", "length", "reverse", "num_carry", "index")
 
     def __init__(self, em, jaxpr, consts, xs, length, reverse, *, num_carry):
-        # XLA adds up summands where it reads or writes rows, so that is done before.
+        # XLA adds up summands where it reads rows, so that is done before.
         xs = [em.added_up(x, x.aval) for x in xs]
         self.em, self.jaxpr, self.consts, self.xs = em, jaxpr, consts, xs
         self.length, self.reverse, self.num_carry = length, reverse, num_carry
@@ -34,7 +35,7 @@ class Loop:
         """Write a loop with `unroll` steps per iteration; the remaining steps follow the loop."""
         em, nk = self.em, self.num_carry
         whole = self.length - self.length % unroll if unroll > 1 else self.length
-        state = [em.constant(0, self.index), *carry, *[em.constant(0, a.plain) for a in ys_avals]]
+        state = [em.constant(0, self.index), *carry, *[self._empty(a) for a in ys_avals]]
         limit, last = self._number(whole), self._number(self.length - 1)
         offsets = [em.constant(k, self.index) for k in range(unroll + 1)]
 
@@ -48,7 +49,7 @@ class Loop:
                 if self.reverse:
                     at = em.called("sub", em.op, "subtract", self.index, last, at)
                 carry, rows = self._step(carry, at)
-                ys = [self._put(y, em.added_up(r, r.aval), at) for y, r in zip(ys, rows)]
+                ys = [self._put(y, r, at) for y, r in zip(ys, rows)]
             following = em.called("add", em.op, "add", self.index, i, offsets[unroll])
             return [following, *carry, *ys]
 
@@ -57,8 +58,15 @@ class Loop:
         for k in range(whole, self.length) if unroll > 1 else ():
             at = em.constant(self._place(k), self.index)
             carry, rows = self._step(carry, at)
-            ys = [self._put(y, em.added_up(r, r.aval), at) for y, r in zip(ys, rows)]
-        return [*carry, *[em.in_parts(y, a) for y, a in zip(ys, ys_avals)]]
+            ys = [self._put(y, r, at) for y, r in zip(ys, rows)]
+        return [*carry, *ys]
+
+    def _empty(self, aval):
+        """The rows before any is written; those that are still to be summed over devices are written so."""
+        return self.em.constant(0, aval if self._is_summand(aval) else aval.plain)
+
+    def _is_summand(self, aval) -> bool:
+        return self.em.is_divided and bool(sums(aval).unreduced)
 
     def _number(self, n):
         return self.em.number(n, self.index.dtype)
@@ -87,11 +95,17 @@ class Loop:
         return self.em.called("dynamic_update_slice", self._written, y, r, at)
 
     def _written(self, y, r, at):
-        one = self.em.reshape(r, (1, *r.aval.shape))
-        return self.em.dynamic_update_slice(y, one, self._starts(at, y.aval.ndim))
+        one = self._summand(self.em.reshape(r, (1, *r.aval.shape)), y.aval)
+        return self._summand(self.em.dynamic_update_slice(y, one, self._starts(at, y.aval.ndim)), y.aval)
+
+    def _summand(self, x, aval):
+        """`x`, which is a summand if values of the type `aval` are: XLA takes it for the sum if that is not said."""
+        if not self._is_summand(aval):
+            return x
+        return self.em.constrained(x, aval.division.mesh, aval.division.spec)
 
     def _concatenated(self, rows, aval):
         if not rows:
             return self.em.constant(0, aval)
-        ones = [self.em.reshape(r, (1, *r.aval.shape)) for r in rows]
-        return self.em.concatenate(ones, 0, aval)
+        ones = [self._summand(self.em.reshape(r, (1, *r.aval.shape)), aval) for r in rows]
+        return self._summand(self.em.concatenate(ones, 0, aval), aval)

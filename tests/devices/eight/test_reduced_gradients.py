@@ -155,3 +155,47 @@ def test_copies_are_divided_over_the_axes_along_which_a_value_is_reduced():
         np.testing.assert_array_equal(reshard(ct, P()), weights.sum(0))
         with pytest.raises(ValueError, match="must be reduced over the same mesh axes as operand"):
             jnp.reshape(reshard(jnp.arange(8.0), P(reduced={"x"})), (4, 2), out_sharding=P("x"))
+
+
+@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"unroll": 3}, {"unroll": 8}])
+def test_rows_that_loops_stack_are_summands_until_they_are_summed(options):
+    """Gradients by the rows of a loop, and results of its steps: one sum over the devices, after both loops."""
+    mesh = gradix.make_mesh((8,), ("x",))
+    steps, batches = 8, 3
+
+    def loss(rows, x):
+        step = lambda c, w: (jnp.tanh(jnp.dot(c, w)), None)
+        return jnp.sum(lax.scan(step, x, rows, **options)[0])
+
+    def total(rows, xs):
+        add = lambda acc, x: (acc + gradix.grad(loss)(rows, x), None)
+        start = reshard(jnp.zeros_like(rows), P(unreduced={"x"})) if mesh_in_force() else jnp.zeros_like(rows)
+        found = lax.scan(add, start, xs)[0]
+        return reshard(found, P()) if mesh_in_force() else found
+
+    mesh_in_force = lambda: not gradix.sharding.get_abstract_mesh().empty
+    rows = np.random.RandomState(0).rand(steps, 4, 4).astype("f4") - 0.5
+    xs = np.random.RandomState(1).rand(batches, 16, 4).astype("f4")
+    want = gradix.jit(total)(rows, xs)
+    with gradix.set_mesh(mesh):
+        given = gradix.device_put(rows, P(reduced={"x"})), gradix.device_put(xs, P(None, "x", None))
+        program = gradix.jit(total).lower(*given).compile()
+        np.testing.assert_allclose(program(*given), want, rtol=1e-5, atol=1e-5)
+        assert program.as_text().count(" all-reduce(") == 1
+
+
+def test_rows_of_summands_are_read_and_stacked_as_their_sum():
+    mesh = gradix.make_mesh((4, 2), ("x", "y"))
+    x = np.random.RandomState(0).rand(5, 8, 3).astype("f4")
+    with gradix.set_mesh(mesh):
+        given = gradix.device_put(x, P(None, ("x", "y"), None))
+
+        @gradix.jit
+        def f(x):
+            ones = reshard(jnp.ones(8), P(("x", "y")))
+            summands = jnp.einsum("srn,r->sn", x, ones, out_sharding=P(unreduced={"x", "y"}))
+            ys = lax.scan(lambda c, row: (c, 2 * row), 0.0, summands)[1]
+            assert ys.aval.sharding.spec.unreduced == {"x", "y"}
+            return reshard(ys + summands, P())
+
+        np.testing.assert_allclose(f(given), 3 * x.sum(1), rtol=1e-5)
