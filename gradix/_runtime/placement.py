@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gradix._base import config
 from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
@@ -64,6 +66,21 @@ def abstract_home(mesh: AbstractMesh) -> Home:
     return Home(tuple(range(mesh.size)), mesh)
 
 
+def check_has_devices(home: Home, name: str) -> None:
+    """Raise for a program that is to run on devices still to be named.
+
+    Raises:
+        ValueError: its shardings are all on an AbstractMesh.
+    """
+    if home.is_abstract:
+        raise ValueError(
+            f"{name} has shardings on an AbstractMesh, {home.mesh}, which has no devices, and neither its arguments "
+            f"nor a mesh in force name {home.mesh.size} of them. Call it within `with gradix.set_mesh(mesh):` for a "
+            "mesh of as many devices, put an argument onto them with device_put, or lower it for devices to come: "
+            "jit(f).trace(...).lower(lowering_platforms=('cpu',))."
+        )
+
+
 def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home | None:
     """The devices on which all shardings and the program's effects agree; None if there are none.
 
@@ -118,6 +135,30 @@ def _on(what: str, devices) -> str:
     return f"{what} with device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"
 
 
+def on_devices_of(home: Home, sharding: Sharding | None) -> Sharding | None:
+    """The sharding on the devices of `home` where it is on an AbstractMesh, which has none; else itself."""
+    mesh = getattr(sharding, "mesh", None)
+    if home.is_abstract or not isinstance(sharding, NamedSharding) or not isinstance(mesh, AbstractMesh):
+        return sharding
+    own = home.mesh
+    if own is None or (own.shape_tuple, own.axis_types) != (mesh.shape_tuple, mesh.axis_types):
+        own = Mesh(np.array(home.devices, object).reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+    return NamedSharding(own, sharding.spec, memory_kind=sharding._memory_kind)
+
+
+def types_on(home: Home, avals: Sequence) -> list:
+    """The types of arguments, those on an AbstractMesh as arguments on the devices of `home`."""
+
+    def there(aval):
+        place = aval.place
+        sharding = None if place is None else on_devices_of(home, place.sharding)
+        if place is None or sharding is place.sharding:
+            return aval
+        return located(aval.plain, committed(sharding, place.order), aval.vma, aval.division)
+
+    return [there(a) for a in avals]
+
+
 class Orders(NamedTuple):
     """The orders of the axes of a program's arguments and results in memory; XLA chooses those that are AUTO."""
 
@@ -155,6 +196,7 @@ def sides_of(
     mesh = home.mesh
     ins = [w if w is not None else _own(a, home) for w, a in zip(in_shardings or [None] * len(avals), avals)]
     outs = list(out_shardings or [None] * len(closed.out_avals))
+    ins, outs = [on_devices_of(home, s) for s in ins], [on_devices_of(home, s) for s in outs]
     if mesh is None:
         outs = [SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs]
     else:

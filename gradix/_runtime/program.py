@@ -232,6 +232,8 @@ class Program:
             closed = seen.counts.masked(closed)
         self.home, sides, on = home, None, xla.HERE
         if home is not None:
+            placement.check_has_devices(home, name)
+            avals = placement.types_on(home, avals)
             sides = placement.sides_of(closed, home, avals, in_shardings, out_shardings, orders)
             on = xla.On(home.devices, home.mesh, sides.outs)
         if lowered is None:

@@ -57,3 +57,43 @@ def test_the_mesh_in_force_names_the_devices():
     f = gradix.jit(double, in_shardings=ABSTRACT, out_shardings=ABSTRACT)
     with gradix.set_mesh(gradix.make_mesh((2,), ("x",), (AxisType.Auto,), devices=gradix.devices()[2:])):
         assert "num_partitions = 2" in f.trace(gradix.ShapeDtypeStruct((8, 2), "float32")).lower().as_text()
+
+
+GRID = gradix.make_mesh((4, 2), ("a", "b"), (AxisType.Auto,) * 2)
+BLOCKS = NamedSharding(GRID.abstract_mesh, P("a", "b"))
+
+
+@pytest.mark.parametrize("mesh", [GRID, gradix.make_mesh((8,), ("x",), (AxisType.Auto,))], ids=["same", "other axes"])
+def test_results_lie_on_the_mesh_in_force(mesh):
+    with gradix.set_mesh(mesh):
+        for f in (
+            gradix.jit(double, out_shardings=BLOCKS),
+            gradix.jit(
+                lambda x: gradix.lax.scan(lambda c, _: (c * 2, None), x, None, length=1)[0], out_shardings=BLOCKS
+            ),
+        ):
+            out = f(X)
+            assert out.sharding == NamedSharding(GRID, P("a", "b")) == f.lower(X).compile().output_shardings
+            assert [s.data.shape for s in out.addressable_shards] == [(2, 1)] * 8
+            np.testing.assert_array_equal(out, 2 * X)
+
+
+def test_results_lie_on_the_devices_of_arguments():
+    across = gradix.device_put(X, NamedSharding(gradix.make_mesh((8,), ("x",), (AxisType.Auto,)), P("x")))
+    out = gradix.jit(double, out_shardings=BLOCKS)(across)
+    assert out.sharding == NamedSharding(GRID, P("a", "b"))
+    np.testing.assert_array_equal(out, 2 * X)
+
+
+def test_types_of_arguments_get_the_devices_in_force():
+    struct = gradix.ShapeDtypeStruct((8, 2), "float32", sharding=BLOCKS)
+    with gradix.set_mesh(GRID):
+        compiled = gradix.jit(double).lower(struct).compile()
+    there = NamedSharding(GRID, P("a", "b"))
+    assert compiled.input_shardings == ((there,), {})
+    np.testing.assert_array_equal(compiled(gradix.device_put(X, there)), 2 * X)
+
+
+def test_calls_without_devices_are_refused():
+    with pytest.raises(ValueError, match="double has shardings on an AbstractMesh.*name 8 of them.*set_mesh"):
+        gradix.jit(double, out_shardings=BLOCKS)(X)
