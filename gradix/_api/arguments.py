@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from types import FunctionType
 from typing import Any
 
@@ -184,16 +184,21 @@ def argument_names(function, count: int) -> list[str]:
     return names[:count] + [f"args[{i}]" for i in range(len(names), count)]
 
 
+def is_one_number(argnums) -> bool:
+    """Whether this is one argument number, and not a tuple, range or other collection of them."""
+    return not isinstance(argnums, Sized) or getattr(argnums, "ndim", 1) == 0
+
+
 def as_numbers(name: str, argnums) -> tuple[int, ...]:
-    """Argument numbers as a tuple of ints.
+    """Argument numbers, one or a collection of them, as a tuple of ints.
 
     Raises:
         TypeError: for anything but ints.
     """
-    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    numbers = (argnums,) if is_one_number(argnums) else argnums
     try:
         return tuple([n.__index__() for n in numbers])
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise TypeError(f"{name} must be an int or a tuple of ints, got {argnums!r}.") from None
 
 

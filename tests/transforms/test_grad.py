@@ -170,3 +170,30 @@ def test_numbers_of_complex_arrays():
     for kind in (float, int):
         with pytest.raises(TypeError, match=f"{kind.__name__}.. argument must be a.*real number.*complex"):
             kind(jnp.asarray([1j])[0])
+
+
+@pytest.mark.parametrize("argnums", [range(2), [0, 1], {0, 1}, np.array([0, 1]), (np.int64(0), True)], ids=str)
+def test_argument_numbers_of_any_collection(argnums):
+    def f(x, y):
+        return x * y**2
+
+    for found in (
+        gradix.grad(f, argnums)(2.0, 3.0),
+        gradix.value_and_grad(f, argnums)(2.0, 3.0)[1],
+        gradix.jacfwd(f, argnums)(2.0, 3.0),
+        gradix.jacrev(f, argnums)(2.0, 3.0),
+    ):
+        assert isinstance(found, tuple) and [float(g) for g in found] == [9.0, 12.0]
+    assert [[float(h) for h in row] for row in gradix.hessian(f, argnums)(2.0, 3.0)] == [[0.0, 6.0], [6.0, 4.0]]
+    assert float(gradix.jit(lambda x, y: x + y, static_argnums=argnums)(2.0, 3.0)) == 5.0
+
+
+@pytest.mark.parametrize("argnums", [np.int32(1), np.array(1), jnp.array(1)], ids=["scalar", "array", "Array"])
+def test_one_argument_number_of_any_type(argnums):
+    assert float(gradix.grad(lambda x, y: x * y, argnums)(2.0, 3.0)) == 2.0
+
+
+@pytest.mark.parametrize("argnums", ["01", 1.0, (0, "1"), np.array([0.5])], ids=str)
+def test_argument_numbers_that_are_none_are_refused(argnums):
+    with pytest.raises(TypeError, match="argnums must be an int or a tuple of ints, got"):
+        gradix.grad(lambda x, y: x * y, argnums)(2.0, 3.0)

@@ -8,7 +8,15 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of, named_as
+from gradix._api.arguments import (
+    argument_names,
+    as_numbers,
+    check_callable,
+    is_one_number,
+    leaf_names,
+    name_of,
+    named_as,
+)
 from gradix._api.boundary import (
     Flat,
     arrays,
@@ -120,7 +128,7 @@ def _both(
     fun, argnums, has_aux: bool, holomorphic: bool, allow_int: bool, *, nondiff: str = "error"
 ) -> Callable[[tuple, dict], tuple]:
     """`value_and_grad` of `fun` as a function of its positional and named arguments."""
-    numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+    numbers, single = as_numbers("argnums", argnums), is_one_number(argnums)
     skips = nondiff != "error" and check_nondiff(nondiff)
 
     def in_parts(args, kwargs):

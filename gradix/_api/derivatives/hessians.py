@@ -7,7 +7,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from gradix._api.arguments import as_numbers, check_callable, named_as
+from gradix._api.arguments import as_numbers, check_callable, is_one_number, named_as
 from gradix._api.derivatives.autodiff import check_scalar, differentiated
 from gradix._api.derivatives.jacobians import _by_argument, _check_forward_input, jacfwd, jacrev
 from gradix._api.derivatives.sparsity import colours, linear_pattern
@@ -76,7 +76,7 @@ def hessian(
             "hessian: sparsity goes with real functions without auxiliary data; leave out has_aux and holomorphic."
         )
     check_callable("hessian", fun)
-    numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+    numbers, single = as_numbers("argnums", argnums), is_one_number(argnums)
     chunk = check_chunk_size("hessian", chunk_size)
 
     @named_as(fun)

@@ -7,7 +7,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from gradix._api.arguments import as_numbers, check_callable, named_as
+from gradix._api.arguments import as_numbers, check_callable, is_one_number, named_as
 from gradix._api.derivatives.autodiff import differentiated
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._base.lazy import alias
@@ -70,7 +70,7 @@ def jacfwd(
                [2., 1.]], dtype=float32)
     """
     check_callable("jacfwd", fun)
-    numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+    numbers, single = as_numbers("argnums", argnums), is_one_number(argnums)
     chunk = check_chunk_size("jacfwd", chunk_size)
 
     @named_as(fun)
@@ -129,7 +129,7 @@ def jacrev(
         Array([2., 4.], dtype=float32)
     """
     check_callable("jacrev", fun)
-    numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+    numbers, single = as_numbers("argnums", argnums), is_one_number(argnums)
     chunk = check_chunk_size("jacrev", chunk_size)
 
     @named_as(fun)

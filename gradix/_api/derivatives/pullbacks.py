@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradix._api.arguments import as_numbers, check_callable
+from gradix._api.arguments import as_numbers, check_callable, is_one_number
 from gradix._api.derivatives.autodiff import vjp
 from gradix._api.jit.jit import jit
 
@@ -31,7 +31,7 @@ def fwd_and_bwd(fun: Callable, argnums: int | tuple, has_aux: bool = False, jitt
         [3.0, 2.0]
     """
     check_callable("fwd_and_bwd", fun)
-    numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+    numbers, single = as_numbers("argnums", argnums), is_one_number(argnums)
 
     def fwd(*args, **kwargs):
         places = [n % len(args) for n in numbers]
