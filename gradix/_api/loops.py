@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
 from gradix._api.boundary import arrays, kind_of, opened, with_arrays, with_rows
+from gradix._api.jit.fastcall import MISS
 from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, scan_rows_of_refs
 from gradix._api.tracing import called, check_carry, flat_body, opened_with_refs, promoted
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _rows_of = lazy_module("gradix._api.counted.mapping")
 _sharing = lazy_module("gradix._api.jit.sharing")
+_unwatched = lazy_module("gradix._api.unwatched")
 _values = lazy_module("gradix._api.values")
 _progress = lazy_module("gradix._api.progress")
 
@@ -111,7 +113,13 @@ def scan(
         return _progress.watched_scan(scan, f, init, xs, steps, reverse=reverse, unroll=unroll)
     unroll = _unroll(unroll, steps)
     if _options.jax_disable_jit:
-        return _scan_in_python(f, with_arrays(init), rows, xs_tree, steps, reverse)
+        carry = with_arrays(init)
+        if state.shows_values:
+            given = carry, xs_tree.unflatten(rows)
+            result = _unwatched.loop((f,), given, steps, lambda: scan(f, init, xs, steps, reverse, unroll))
+            if result is not MISS:
+                return result
+        return _scan_in_python(f, carry, rows, xs_tree, steps, reverse)
     flat = flat_body("scan", f, treedef_tuple((init_tree, with_rows(xs_tree, steps, "row"))), _pair)
     row_avals = [row(x.aval) for x in rows]
     while True:
@@ -273,7 +281,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Carry],
     init = arrays("while_loop", init, tree, "init_val")
     if _options.jax_disable_jit:
         if state.shows_values and _values.known(*init):
-            return _values.while_loop(cond_fun, body_fun, with_arrays(init_val))
+            return _values.while_loop(while_loop, cond_fun, body_fun, with_arrays(init_val))
         if not any(isinstance(x, Tracer) for x in init):
             return _while_in_python(cond_fun, body_fun, with_arrays(init_val))
     one = treedef_tuple((tree,))
@@ -350,6 +358,11 @@ def fori_loop(
     start, end = _bounds(lower, upper)
     if _options.jax_disable_jit and not (isinstance(start, Tracer) or isinstance(end, Tracer)):
         init_val = with_arrays(init_val)
+        if state.shows_values:
+            steps = int(end) - int(start)
+            result = _unwatched.loop((body_fun,), init_val, steps, lambda: fori_loop(lower, upper, body_fun, init_val))
+            if result is not MISS:
+                return result
         for i in range(int(start), int(end)):
             init_val = body_fun(i, init_val)
         return init_val

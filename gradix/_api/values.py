@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from gradix._api import unwatched
 from gradix._api.boundary import with_arrays
+from gradix._api.jit.fastcall import MISS
 from gradix._base.config import disable_jit
 from gradix._base.tree import tree_map
 from gradix._core.trace import Tracer, concrete, state
@@ -26,6 +29,9 @@ def values() -> Iterator[None]:
     in `shard_map`, with an axis for each mesh axis along which they differ. Of a branch that
     examples or devices decide differently, both sides run. A `shard_map` shows no numbers of mutable
     arrays among its arguments, and of sums that are left to be made (`unreduced`).
+
+    A jitted function that computes and does nothing else, as its code shows, runs compiled from its
+    seventeenth call on, unless a debugger or profiler watches; so do long loops.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -53,20 +59,31 @@ def known(*xs: Any) -> bool:
     return state.shows_values and all(concrete(x) is not None for x in xs)
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, carry: Any) -> Any:
-    """A loop in Python, whose condition may be traced; it ends when no example goes on."""
+def while_loop(loop: Callable, cond_fun: Callable, body_fun: Callable, carry: Any) -> Any:
+    """A loop in Python, whose condition may be traced; it ends when no example goes on.
+
+    Where nobody can see its steps, the last ones are those of the compiled `loop`.
+    """
+    steps = 0
     while True:
         going = cond_fun(carry)
         if not isinstance(going, Tracer):
             if not going:
                 return carry
             carry = body_fun(carry)
-            continue
-        numbers = np.asarray(concrete(going))
-        if not numbers.any():
-            return carry
-        following = body_fun(carry)
-        carry = following if numbers.all() else chosen(going, following, carry)
+        else:
+            numbers = np.asarray(concrete(going))
+            if not numbers.any():
+                return carry
+            following = body_fun(carry)
+            carry = following if numbers.all() else chosen(going, following, carry)
+        steps += 1
+        if steps % unwatched.LONG == 0:
+            result = unwatched.loop(
+                (body_fun, cond_fun), carry, unwatched.LONG, functools.partial(loop, cond_fun, body_fun, carry)
+            )
+            if result is not MISS:
+                return result
 
 
 def chosen(which: Any, on_true: Any, on_false: Any) -> Any:

@@ -51,6 +51,8 @@ class Tracer(Array):
         return self._trace.place_of(self)
 
     def __repr__(self) -> str:
+        if state.is_silent:
+            raise LookedAt
         return self._numbers() if state.shows_values else self._described()
 
     def _described(self) -> str:
@@ -283,6 +285,10 @@ def _named(function) -> str:
     return f"{function.__name__} at {source.located(code.co_filename, code.co_firstlineno)}"
 
 
+class LookedAt(Exception):
+    """Raised where Python prints a value of a function that was taken for one that looks at none."""
+
+
 class _State(threading.local):
     # the innermost trace that records every operation, even one without traced operands
     stage: Trace | None = None
@@ -295,6 +301,8 @@ class _State(threading.local):
     place: source.SourcePlace | None = None
     # whether tracers are printed with their numbers, as in `debug.values()`
     shows_values: bool = False
+    # whether a function is traced that looks at no value, or else runs in Python
+    is_silent: bool = False
     # pairs of a ref of the program being called, and the ref given for it
     stand_ins: tuple = ()
 

@@ -61,6 +61,7 @@ _instances = lazy_module("gradix._transforms.instantiate")
 _showing = lazy_module("gradix._api.showing")
 _specialize = lazy_module("gradix._api.jit.specialize")
 _symbolic = lazy_module("gradix._api.jit.symbolic")
+_unwatched = lazy_module("gradix._api.unwatched")
 _with_refs = lazy_module("gradix._api.jit.with_refs")
 _options = _config.state
 
@@ -146,6 +147,7 @@ class JitFunction(Generic[P, Result]):
         self._first: Callable = _no_code  # the first of `_fast`
         # the number of calls by kinds of leaves, for arguments that are not all gradix arrays
         self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)
+        self.unwatched: Any = None  # what is known of the function in `debug.values()`
         _functions.add(self)
         for functions in kept:
             functions.append(self)
@@ -176,7 +178,8 @@ class JitFunction(Generic[P, Result]):
             if result is not MISS:
                 return result
         if _options.jax_disable_jit:
-            return self._fun(*args, **kwargs)
+            result = _unwatched.call(self, args, kwargs) if state.shows_values else MISS
+            return result if result is not MISS else self._fun(*args, **kwargs)
         parts = self._split(args, kwargs) if self._has_static else (args, kwargs, ())
         leaves, tree = flatten(parts[:2])
         key = [_options.context, tree]
