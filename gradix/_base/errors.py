@@ -12,7 +12,7 @@ __all__ = [
     "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "RetraceError", "RetraceWarning",
     "ShardingTypeError",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError",
-    "CallbackResultError", "NotAValueError",
+    "CallbackResultError", "NotAValueError", "RefIndexError",
 ]
 # fmt: on
 
@@ -376,6 +376,23 @@ class CallbackResultError(ValueError, TypeError, JaxRuntimeError):
     """
 
     __str__ = ValueError.__str__  # a JaxRuntimeError tells what jaxlib's constructor was given
+
+
+class RefIndexError(ValueError, IndexError, JaxRuntimeError):
+    """Raised if an index that is known is out of bounds of a mutable array.
+
+    Of a kernel in a simulation, on one core or device of several, it is an error of the run on JAX.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> try:
+        ...     gradix.new_ref(jnp.ones(2))[5]
+        ... except gradix.errors.RefIndexError as e:
+        ...     print(str(e).partition(", on")[0])
+        Out of bound indexer: idx=5, dim=2
+    """
+
+    __str__ = ValueError.__str__
 
 
 # Tracebacks name the classes as users write them.

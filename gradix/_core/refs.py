@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradix._base import source
-from gradix._base.errors import NotAValueError
+from gradix._base.errors import NotAValueError, RefIndexError
 from gradix._core import library_values
 from gradix._core.array import as_array
 from gradix._core.aval import AbstractValue, ShapedArray
@@ -516,7 +516,7 @@ def _checked(idx, ref: Ref):
     if Ellipsis not in [p for p in parts if type(p) is type(Ellipsis)]:
         for n, (i, size) in enumerate(zip([p for p in parts if p is not None], ref.shape)):
             if type(i) is int and not -size <= i < size:
-                raise ValueError(f"Out of bound indexer: idx={i}, dim={size}, on axis {n} of {ref._name()}.")
+                raise RefIndexError(f"Out of bound indexer: idx={i}, dim={size}, on axis {n} of {ref._name()}.")
     return idx
 
 

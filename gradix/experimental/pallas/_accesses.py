@@ -11,7 +11,7 @@ from gradix import lax, numpy as jnp
 from gradix._core.refs import Ref, View, get as _get, swap as _swap
 from gradix.experimental.pallas._contents import reads_beyond
 from gradix.experimental.pallas._races import touched
-from gradix.experimental.pallas._refs import expanded
+from gradix.experimental.pallas._refs import PaddedRef, expanded
 from gradix.experimental.pallas._simulation import check_near, is_simulated
 from gradix.experimental.pallas._specs import Slice
 from gradix.experimental.pallas._windows import as_index
@@ -162,13 +162,14 @@ def _look_at_farthest(ref, index, keep) -> None:
     if parts is None or not all(isinstance(p, (slice, Slice)) for p in parts):
         return
     places: list = []
-    for axis, (part, n) in enumerate(zip(parts, ref.shape)):
+    for axis, (part, n) in enumerate(zip(parts, ref.extents)):
         part = Slice.from_slice(part, n) if isinstance(part, slice) else part
         is_kept = keep.any(tuple([a for a in range(keep.ndim) if a != axis]))
         at = as_index(part.start) + part.stride * jnp.arange(part.size, dtype=np.int32)
         lowest, highest = jnp.where(is_kept, at, 0).min(initial=0), jnp.where(is_kept, at, 0).max(initial=0)
         places.append(jnp.where(lowest < 0, lowest, highest))
-    lax.dynamic_slice(ref.read(), places, (1,) * len(places))
+    x = ref.whole() if isinstance(ref, PaddedRef) else ref.read()
+    lax.dynamic_slice(x, places, (1,) * len(places))
 
 
 # -- masks beyond the end --------------------------------------------------------------------------
@@ -184,7 +185,7 @@ def _moved(ref, index) -> tuple[Any, dict]:
     if parts is None:
         return index, {}
     shifts, axis, out = {}, 0, []
-    for part, n in zip(parts, ref.shape):
+    for part, n in zip(parts, ref.extents):
         length = (part.size - 1) * part.stride + 1 if isinstance(part, Slice) else 0
         if isinstance(part, Slice) and (part.is_dynamic_start or not 0 <= part.start <= n - length):
             if length > n:

@@ -28,13 +28,15 @@ from gradix.experimental.pallas._checking import Record, note
 from gradix.experimental.pallas._contents import Contents, memory_of
 from gradix.experimental.pallas._joining import joined
 from gradix.experimental.pallas._kernels import Kernel
-from gradix.experimental.pallas._memory import as_memory, is_scratch
+from gradix.experimental.pallas._memory import as_memory, is_scratch, memory_ref
+from gradix.experimental.pallas._orders import order_of
 from gradix.experimental.pallas._programs import program
 from gradix.experimental.pallas._races import check_parallel
 from gradix.experimental.pallas._refs import KernelRef
 from gradix.experimental.pallas._remote import untracked
 from gradix.experimental.pallas._running import run
 from gradix.experimental.pallas._simulation import check_revisits, simulating
+from gradix.experimental.pallas._skipping import without_arithmetic
 from gradix.experimental.pallas._specs import BlockSpec, GridSpec, no_block_spec
 from gradix.experimental.pallas._windows import INDEX, Window
 
@@ -236,6 +238,8 @@ class _Call:
         check_revisits(windows[len(leaves) :], grid)
         check_parallel(windows[len(leaves) :], grid, self.compiler_params)
         kernel, given, back = self._traced(grid, windows, in_tree, num_prefetched)
+        order = order_of(kernel, len(leaves), self.aliases, self.simulated, self.compiler_params)
+        kernel = kernel._replace(order=order)
         if debug:
             print(f"The kernel {self.where}:\n{kernel.program}")
 
@@ -303,11 +307,12 @@ class _Call:
         scratch_leaves, scratch_tree = tree_flatten(self.spec.scratch_shapes, is_scratch)
         memories = [as_memory(x) for x in scratch_leaves]
         rank, k, num_in = len(grid), len(windows), in_tree.num_leaves
-        spaces = [w.memory_space for w in windows] + [m.memory_space for m in memories]
+        spaces = [w.memory_space for w in windows]
 
         def function(*values):
             ids = values[:rank]
-            refs = [KernelRef(AbstractRef(x.aval, space), x) for x, space in zip(values[rank:], spaces)]
+            refs = [KernelRef(AbstractRef(x.aval, space), x) for x, space in zip(values[rank : rank + k], spaces)]
+            refs += [memory_ref(x, m.memory_space) for x, m in zip(values[rank + k :], memories)]
             args = [*in_tree.unflatten(refs[:num_in])]
             outs = self.out_tree.unflatten(refs[num_in:k])
             counts = len(args), len(outs) if self.is_many else 1
@@ -345,6 +350,8 @@ class _Call:
         written = [i for i, (v, o) in enumerate(zip(ins[rank:], outs)) if v is not o]
         whole = Jaxpr(jaxpr.constvars, ins, [outs[i] for i in written], jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
         closed, consts = hoist(whole, consts)
+        if self.simulated is not None and self.simulated.skip_floating_point_ops:
+            closed = without_arithmetic(closed)
         held, num_outputs = self.contents, k - num_in
         kernel = Kernel(closed, consts, grid, windows, memories, tuple(written), num_prefetched, num_outputs, held)
         back = [(num_in + i, r.ref) for i, r in enumerate(captured) if r.is_written]

@@ -23,7 +23,7 @@ class Kernel(NamedTuple):
 
     The first `num_prefetched` windows are scalars that index maps read; the next are the other
     arguments; the last `num_outputs` are results. `contents` tells what memory holds before it
-    is written.
+    is written. `order` is an `Order` of the programs; None for that of the grid.
     """
 
     program: ClosedJaxpr
@@ -35,6 +35,7 @@ class Kernel(NamedTuple):
     num_prefetched: int
     num_outputs: int
     contents: Contents
+    order: Any = None
 
     @property
     def num_leading(self) -> int:
@@ -87,6 +88,11 @@ def plan(kernel: Kernel) -> Plan:
         found = {a: _divided(window, a, kernel.grid[a]) for a in mapped}
         lanes.append({a: d for a, d in found.items() if d is not None})
     return Plan(tuple(mapped), tuple([a for a in looped if a not in mapped]), lanes)
+
+
+def in_order(kernel: Kernel) -> Plan:
+    """The plan that loops over all axes."""
+    return Plan((), tuple(range(len(kernel.grid))), [{} for _ in kernel.windows])
 
 
 def _divided(window: Window, axis: int, n: int) -> int | None:

@@ -12,8 +12,8 @@ from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
 from gradix._core.refs import AbstractRef, Ref
 from gradix.experimental.pallas._contents import undefined
-from gradix.experimental.pallas._refs import KernelRef
-from gradix.experimental.pallas._simulation import check_scoped
+from gradix.experimental.pallas._refs import KernelRef, PaddedRef
+from gradix.experimental.pallas._simulation import check_scoped, is_padded
 from gradix.experimental.pallas._specs import MemoryRef, memory_of
 
 
@@ -79,9 +79,15 @@ def new_kernel_ref(value, memory_space: Any = None) -> KernelRef:
     return KernelRef(AbstractRef(aval, memory_space), x.astype(aval.dtype) if x.aval.weak_type else x)
 
 
+def memory_ref(value, memory_space: Any) -> KernelRef:
+    """A reference to memory that a kernel asked for."""
+    ref = new_kernel_ref(value, memory_space)
+    return PaddedRef(ref.aval, ref.read()) if ref.ndim and is_padded(memory_space) else ref
+
+
 def scratch_refs(tree: Any) -> Any:
     """The tree of scratch shapes with references to new memory in their place."""
     leaves, treedef = tree_flatten(tree, is_scratch)
     memories = [as_memory(x) for x in leaves]
     check_scoped(memories)
-    return treedef.unflatten([new_kernel_ref(first_value(m), m.memory_space) for m in memories])
+    return treedef.unflatten([memory_ref(first_value(m), m.memory_space) for m in memories])

@@ -18,7 +18,7 @@ from gradix._base import source
 from gradix._core.refs import Ref, View
 from gradix._core.trace import LEAKED, is_unknown, state
 from gradix.experimental.pallas._predicates import is_conditional
-from gradix.experimental.pallas._simulation import parameters, pending_copies
+from gradix.experimental.pallas._simulation import parallel_axes, parameters, pending_copies
 from gradix.experimental.pallas._specs import Slice
 
 
@@ -221,8 +221,7 @@ def check_parallel(windows: Sequence[Any], grid: Sequence[Any], compiler_params:
     """
     if not detects() or not all(isinstance(n, int) for n in grid):
         return
-    semantics = getattr(compiler_params, "dimension_semantics", None) or ()
-    parallel = [a for a, s in enumerate(semantics) if "parallel" in str(getattr(s, "value", s)).lower()]
+    parallel = parallel_axes(compiler_params)
     total = math.prod(grid)
     if not parallel or not 1 < total <= _MOST_PROGRAMS:
         return
@@ -239,6 +238,7 @@ def check_parallel(windows: Sequence[Any], grid: Sequence[Any], compiler_params:
                 raise ValueError(
                     f"race: programs {tuple(ids[before].tolist())} and {tuple(ids[at].tolist())} write block "
                     f"{tuple(index[at].tolist())} of {window.origin}, and may run on two cores, as "
-                    f"dimension_semantics={tuple(semantics)} calls axes {parallel} of the grid parallel. Call the axis "
+                    f"dimension_semantics={tuple(compiler_params.dimension_semantics)} calls axes {parallel} of the "
+                    "grid parallel. Call the axis "
                     'that the block does not depend on "arbitrary".'
                 )

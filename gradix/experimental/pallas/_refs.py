@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._api.boundary import REF, holders
+from gradix._base.errors import RefIndexError
 from gradix._core.refs import AbstractRef, Ref, View
 from gradix._core.trace import is_unknown
 from gradix.experimental.pallas._contents import reads_beyond, undefined
@@ -22,6 +23,11 @@ class Sliceable:
 
     __slots__ = ()
     stand_in: type[Ref]
+
+    @property
+    def extents(self: Any) -> tuple:
+        """The sizes of the memory in which accesses must lie."""
+        return self.shape
 
     def __init_subclass__(cls) -> None:
         holders[cls] = REF
@@ -73,6 +79,44 @@ class KernelRef(Sliceable, Ref):
 
     def write(self, value) -> None:
         super().write(selected(value, self.read()) if is_conditional() else value)
+
+
+class PaddedRef(KernelRef):
+    """Scratch memory in whole tiles, as a TPU has it: accesses may go beyond the shape, where nothing is kept."""
+
+    __slots__ = ()
+
+    @property
+    def extents(self) -> tuple:
+        rows, lanes = _SUBLANES * max(1, 4 // self.dtype.itemsize), _LANES
+        sizes = [1] * (self.ndim - 2) + [rows, lanes][2 - min(self.ndim, 2) :]
+        return tuple([-(-n // size) * size for n, size in zip(self.shape, sizes)])
+
+    def whole(self):
+        """The elements, and around them what memory holds that is not written."""
+        ends = [(0, more - n, 0) for n, more in zip(self.shape, self.extents)]
+        return lax.pad(self.read(), undefined((), self.dtype), ends)
+
+    def part(self, index):
+        parts = self._parts(index)
+        return cut(self, self.whole(), parts) if parts is not None else super().part(index)
+
+    def changed(self, index, value, how: str):
+        parts = self._parts(index)
+        if parts is None:
+            return super().changed(index, value, how)
+        return lax.slice(put(self, self.whole(), parts, value, how), [0] * self.ndim, self.shape)
+
+    def _parts(self, index) -> list | None:
+        """The index for each axis, if it is of numbers and slices."""
+        parts = expanded(index, self.shape, is_number_one=True)
+        if parts is None or any(getattr(p, "shape", ()) or isinstance(p, (bool, list)) for p in parts):
+            return None
+        return [Slice.from_slice(p, n) if isinstance(p, slice) else p for p, n in zip(parts, self.shape)]
+
+
+PaddedRef.stand_in = PaddedRef
+_SUBLANES, _LANES = 8, 128  # of a tile of 32 bits; narrower types are packed along rows
 
 
 class KernelView(Sliceable, View):
@@ -169,12 +213,12 @@ def bitcast(x, dtype):
 # -- indices that hold slices ----------------------------------------------------------------------
 
 
-def expanded(index, shape, is_traced_number_one: bool = False) -> list | None:
+def expanded(index, shape, is_traced_number_one: bool = False, is_number_one: bool = False) -> list | None:
     """The entries of an index for each axis, or None if it holds no `Slice`, nor what counts as one."""
     parts = list(index) if isinstance(index, tuple) else [index]
     if not any(isinstance(p, Slice) for p in parts):
-        counts = is_traced_number_one and not any(p is None for p in parts)
-        if not (counts and any(_is_traced_number(p) for p in parts)):
+        counts = (is_traced_number_one or is_number_one) and not any(p is None for p in parts)
+        if not (counts and any(_is_traced_number(p) or is_number_one and isinstance(p, int) for p in parts)):
             return None
     if any(p is None for p in parts):
         raise NotImplementedError(
@@ -201,25 +245,25 @@ def _window(ref, axis: int, part, size: int) -> tuple[Any, int, Any]:
             )
         length = (part.size - 1) * part.stride + 1 if part.size else 0
         if not part.is_dynamic_start and not 0 <= part.start <= part.start + length <= size:
-            raise ValueError(
+            raise RefIndexError(
                 f"Out of bound slice: start={part.start}, size={part.size}, stride={part.stride}, dim={size}, "
                 f"on axis {axis} of {ref._name()}."
             )
         if length > size:
-            raise ValueError(
+            raise RefIndexError(
                 f"Out of bound slice: size={part.size}, stride={part.stride}, dim={size}, on axis {axis} of "
                 f"{ref._name()}."
             )
         return part.start, length, slice(None, None, None if part.stride == 1 else part.stride)
     if not getattr(part, "shape", ()) and not isinstance(part, (bool, list)):
         if isinstance(part, (int, np.integer)) and not -size <= part < size:
-            raise ValueError(f"Out of bound indexer: idx={part}, dim={size}, on axis {axis} of {ref._name()}.")
+            raise RefIndexError(f"Out of bound indexer: idx={part}, dim={size}, on axis {axis} of {ref._name()}.")
         return part, 1, 0
     return 0, size, part
 
 
 def _windows(ref, parts) -> tuple[list, list, tuple]:
-    found = [_window(ref, i, p, n) for i, (p, n) in enumerate(zip(parts, ref.shape))]
+    found = [_window(ref, i, p, n) for i, (p, n) in enumerate(zip(parts, ref.extents))]
     starts, sizes, rest = zip(*found)
     return list(starts), list(sizes), rest
 

@@ -12,7 +12,7 @@ from gradix._api.mapping.vmap import vmap
 from gradix._transforms.staging import eval_closed
 from gradix.experimental.pallas._contents import memory_of, undefined
 from gradix.experimental.pallas._joining import sums_products
-from gradix.experimental.pallas._kernels import Kernel, Plan, is_empty, plan, steps
+from gradix.experimental.pallas._kernels import Kernel, Plan, in_order, is_empty, plan, steps
 from gradix.experimental.pallas._memory import first_value
 from gradix.experimental.pallas._windows import as_index
 
@@ -47,9 +47,20 @@ def _run(kernel: Kernel, arrays, first_outputs: dict[int, Any], watch: Any) -> l
         w.padded(first_outputs[i]) if i in first_outputs else undefined(w.padded_shape, w.aval.dtype)
         for i, w in enumerate(outputs)
     ]
-    if not is_empty(kernel.grid):
+    if kernel.order is not None and not is_empty(kernel.grid):
+        values = _on_cores(kernel, values, arrays[: kernel.num_prefetched], watch)
+    elif not is_empty(kernel.grid):
         values = _Run(kernel, plan(kernel), arrays[: kernel.num_prefetched], watch).all(values)
     return [w.trimmed(x) for w, x in zip(windows, values)]
+
+
+def _on_cores(kernel: Kernel, values: list, prefetched, watch: Any) -> list:
+    """The values of the windows after the programs of each core, one core after another."""
+    run, own = _Run(kernel, in_order(kernel), prefetched, watch), kernel.order.num_own
+    first = values[:own]
+    for core, table in enumerate(kernel.order.tables):
+        values = run.on_core(core, table, [*first, *values[own:]])
+    return values
 
 
 class _Run:
@@ -153,6 +164,21 @@ class _Run:
             return carry[:n]
         return self._scanned(table, values, carry, ids)[:n]
 
+    def on_core(self, core: int, table, values: list) -> list:
+        """The values of the windows after the programs of one core, whose indices are known."""
+        order = self.kernel.order
+
+        def turn(carry, row):
+            ids = [row[a] for a in range(len(self.kernel.grid))]
+            order.record(ids, core)
+            return self._step(self.kernel, values, carry, ids), None
+
+        turn.__name__ = "programs"
+        carry = [*[values[w] for w in self.written], *[first_value(self.kernel.scratch[s]) for s in self.kept]]
+        carry, _ = lax.scan(turn, carry, jnp.asarray(table))
+        last = dict(zip(self.written, carry))
+        return [last.get(w, x) for w, x in enumerate(values)]
+
     def _sums_products(self) -> bool:
         """Whether all programs but the first and last of the loop add a product to what is carried."""
         axes, grid = self.plan.looped, self.kernel.grid
@@ -214,6 +240,9 @@ class _Run:
         values = list(values)
         for w, x in zip(self.written, carry):
             values[w] = x
+        for argument, result in kernel.order.aliases.items() if kernel.order is not None else ():
+            whole = kernel.windows[result].trimmed(values[result])
+            values[argument] = kernel.windows[argument].padded(whole)
         scratch = [first_value(s) for s in kernel.scratch]
         for s, x in zip(self.kept, carry[n:]):
             scratch[s] = x

@@ -53,6 +53,12 @@ def is_far(memory_space: Any) -> bool:
     return str(memory_space) in ("hbm", "any")
 
 
+def is_padded(memory_space: Any) -> bool:
+    """Whether memory of a kernel goes on beyond its shape, to whole tiles."""
+    params = _simulation.params
+    return params is not None and params.buffer_bounds == "padded" and str(memory_space) == "vmem"
+
+
 def check_near(ref: Any) -> None:
     """Raise if a reference is read or written that a TPU can only copy from and to.
 
@@ -83,6 +89,12 @@ def check_scoped(memories: Sequence[Any]) -> None:
                 "VMEM or SMEM, make it a result of the kernel, or give "
                 "InterpretParams(allow_hbm_allocation_in_run_scoped=True)."
             )
+
+
+def parallel_axes(params: Any) -> list[int]:
+    """The axes of the grid that the parameters of a compiler call parallel."""
+    semantics = getattr(params, "dimension_semantics", None) or ()
+    return [a for a, s in enumerate(semantics) if "parallel" in str(getattr(s, "value", s)).lower()]
 
 
 _MOST_PROGRAMS = 1 << 14

@@ -222,8 +222,17 @@ class InterpretParams:
     grid returns. `detect_races` raises a ValueError where the kernel touches what a copy that has not
     been waited for writes, or writes what it reads, and where programs along an axis that
     `dimension_semantics` calls parallel write one block: if that is shown while the kernel is traced,
-    by indices that are known or are one value. The other fields are accepted: programs and copies run
-    one after another.
+    by indices that are known or are one value.
+
+    Programs along such axes, which must be the first ones and of known sizes, run in an order of their
+    own with a `random_seed`, and are divided among `num_cores_or_threads`: each core begins with
+    arguments and scratch memory as they were, and cores run one after another. `grid_point_recorder`
+    is called with a token, the place in the grid and the core of each program before it runs. An
+    argument that `input_output_aliases` gives to a result is that result's memory. With
+    `buffer_bounds="padded"`, scratch memory in VMEM goes on to whole tiles: what is written beyond its
+    shape is not kept, and reads find there what memory holds that is not written. With
+    `skip_floating_point_ops`, arithmetic on floats in the kernel of a `pallas_call` gives infinity,
+    and is not computed. The other fields are accepted.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -352,3 +352,23 @@ def test_programs_of_a_parallel_axis_write_blocks_of_their_own():
         with pytest.raises(ValueError, match=r"race: programs \(0, 0\) and \(0, 1\) write block \(0,\) of outputs"):
             call(semantics)
         call(semantics, CHECKED)
+
+
+@pytest.mark.parametrize("kind", [ValueError, IndexError, gradix.errors.JaxRuntimeError])
+@pytest.mark.parametrize("index", [9, (slice(None), 9), pl.ds(5, 4), (0, pl.ds(0, 9))])
+def test_known_indices_out_of_bounds_raise_an_error_of_each_kind(kind, index):
+    @pl.kernel(
+        mesh=pltpu.create_tensorcore_mesh("core", num_cores=2),
+        out_type=S((8, 8), "float32"),
+        scratch_types=[pltpu.VMEM((8, 8), jnp.float32)],
+        interpret=CHECKED,
+    )
+    def kernel(x, o, room):
+        @pl.when(lax.axis_index("core") == 1)
+        def _():
+            room[0, 0] = room[index].sum()
+
+        pltpu.sync_copy(x, o)
+
+    with pytest.raises(kind, match=r"^Out of bound (indexer|slice): .*mutable array Ref\{float32\[8,8\]\}"):
+        kernel(jnp.ones((8, 8)))
