@@ -14,6 +14,7 @@ import builtins
 import dis
 import functools
 import math
+import operator
 import os
 import sys
 import types
@@ -85,7 +86,7 @@ _TRANSFORMATIONS = frozenset(
 _BUILTINS = frozenset(
     id(f)
     for f in (abs, all, any, bool, complex, dict, divmod, enumerate, float, int, len, list, max, min, pow, range)
-    + (reversed, round, slice, sorted, str.join, sum, tuple, zip, map, filter, AssertionError, TypeError, ValueError)
+    + (reversed, round, slice, sorted, sum, tuple, zip, map, filter, AssertionError, TypeError, ValueError)
 )
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # where what transformations return is written
@@ -96,25 +97,29 @@ _WRAPPERS = tuple(
 _ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis), slice, range, np.dtype})
 
 
+_BYTES = 1 << 14  # a larger NumPy array, which someone may write to, is not compared
+
+
 class Silence:
     """What was found of a silent function, or of several: it stays silent while `holds()`.
 
     Attributes:
         changes: whether the function changes containers. They are its own, unless it is given some.
         read: places of variables (a dict and a name, or a cell and None) with what they held.
+        held: lists, dicts and NumPy arrays that it captured, with what they held.
     """
 
-    __slots__ = ("changes", "read")
+    __slots__ = ("changes", "held", "read")
 
-    def __init__(self, changes: bool, read: tuple):
-        self.changes, self.read = changes, read
+    def __init__(self, changes: bool, read: tuple, held: tuple):
+        self.changes, self.read, self.held = changes, read, held
 
     def joined(self, other: Silence) -> Silence:
         """What is known of the functions of both."""
-        return Silence(self.changes or other.changes, self.read + other.read)
+        return Silence(self.changes or other.changes, self.read + other.read, self.held + other.held)
 
     def holds(self) -> bool:
-        """Whether all variables that the function reads, from outside of it, still have the values that were read."""
+        """Whether all that the function reads, from outside of it, is as it was read."""
         try:
             for where, name, value in self.read:
                 found = where.get(name, _ABSENT) if name is not None else where.cell_contents
@@ -122,7 +127,21 @@ class Silence:
                     return False
         except ValueError:  # a variable of an outer function was deleted
             return False
-        return True
+        return all(_is_as_before(x, content) for x, content in self.held)
+
+
+def _content(x: list | dict | np.ndarray) -> Any:
+    """What tells of a container that it was not changed."""
+    if isinstance(x, np.ndarray):
+        return x.shape, x.dtype, x.tobytes()
+    return (*x.keys(), *x.values()) if isinstance(x, dict) else tuple(x)
+
+
+def _is_as_before(x: list | dict | np.ndarray, content: Any) -> bool:
+    now = _content(x)
+    if type(x) is np.ndarray:
+        return now == content
+    return len(now) == len(content) and all(map(operator.is_, now, content))
 
 
 def silence_of(function: Any) -> Silence | None:
@@ -138,16 +157,19 @@ def silence_of(function: Any) -> Silence | None:
         found = reading.takes(function)
     except RecursionError:
         return None
-    return Silence(reading.changes, tuple(reading.read)) if found else None
+    if not found or (reading.changes and reading.held):
+        return None
+    return Silence(reading.changes, tuple(reading.read), tuple(reading.held))
 
 
 class _Reading:
     """One walk through a function and all that it uses."""
 
-    __slots__ = ("read", "changes", "met")
+    __slots__ = ("read", "held", "changes", "met")
 
     def __init__(self) -> None:
         self.read: list[tuple[Any, str | None, Any]] = []
+        self.held: list[tuple[Any, Any]] = []
         self.changes = False
         self.met: dict[int, Any] = {}
 
@@ -166,12 +188,22 @@ class _Reading:
             return all(self.takes(v) for v in x)
         if isinstance(x, np.generic):
             return True
+        if kind is list or kind is dict or (kind is np.ndarray and x.nbytes <= _BYTES and not x.dtype.hasobject):
+            return self._takes_container(x)
         if kind is functools.partial:
             self.read += [(x.keywords, name, value) for name, value in x.keywords.items()]
             return all(self.takes(v) for v in (x.func, *x.args, *x.keywords.values()))
         if isinstance(x, JitFunction):
             return self.takes(x._fun)
         return kind is types.BuiltinFunctionType and x.__self__ is math
+
+    def _takes_container(self, x: Any) -> bool:
+        if id(x) in self.met:
+            return True
+        self.met[id(x)] = x
+        content = _content(x)
+        self.held.append((x, content))
+        return type(x) is np.ndarray or all(self.takes(v) for v in content)
 
     def _takes_function(self, f: types.FunctionType) -> bool:
         if id(f) in self.met:
@@ -271,18 +303,12 @@ class _Reading:
         return found
 
     def _of_module(self, module: types.ModuleType, name: str) -> Any:
-        """An attribute of a module of arithmetic, or a constant of another."""
-        found = vars(module).get(name, _ABSENT)
-        if found is _ABSENT:
-            found = getattr(module, name, _ABSENT)  # a module of the package that is loaded when it is asked for
-        else:
+        """An attribute of a module."""
+        if name in vars(module):
+            found = vars(module)[name]
             self.read.append((vars(module), name, found))
-        is_constant = isinstance(found, (int, float, complex, np.dtype)) or (
-            isinstance(found, type) and issubclass(found, np.generic)
-        )
-        if module is math or is_constant and module is np:
             return found
-        return found if isinstance(found, types.ModuleType) or _computes(found) or is_constant else _ABSENT
+        return getattr(module, name, _ABSENT)  # a module of the package has more when it is asked for
 
 
 class _Absent:
@@ -325,7 +351,7 @@ def _computes(x: Any) -> bool:
 def is_named_tuple(kind: type) -> bool:
     """Whether a class is a named tuple that has nothing but its fields."""
     fields = getattr(kind, "_fields", None)
-    if kind.__mro__ != (kind, tuple, object) or fields is None:
+    if kind.__mro__ != (kind, tuple, object) or fields is None or getattr(kind, "_field_defaults", None):
         return False
     usual = {*vars(_Usual), *fields, "__orig_bases__"}
     return {n for n in vars(kind) if not n.startswith("__annot")} <= usual

@@ -48,9 +48,10 @@ class Unwatched:
         """Whether the functions, of which there were enough calls, are silent for arguments of such `_kinds`."""
         if kinds is None:
             return False
-        if self.silence is None or not self.silence.holds():
+        if self.silence is None:
             self.silence = self._silence(functions)
-            self.run = None  # what was compiled may be of variables that were replaced
+        elif not self.silence.holds():  # what was compiled is of what the variables were
+            self.fails()
         return self.silence is not None and not (self.silence.changes and kinds)
 
     def _silence(self, functions: tuple[Callable, ...]) -> Silence | None:

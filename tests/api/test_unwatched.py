@@ -4,6 +4,7 @@ import collections
 import functools
 import math
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -19,6 +20,11 @@ X = jnp.array([1.0, 2.0], "float32")
 FACTOR = 2.0
 TOLD: list = []
 Pair = collections.namedtuple("Pair", ("a", "b"))
+
+
+Given = collections.namedtuple("Given", ("a", "b"), defaults=([],))
+operations = types.ModuleType("operations")
+exec("def doubled(x):\n    return 2 * x\n\ndef told(x):\n    print(x)\n    return x", vars(operations))
 
 
 class WithCode(Pair):
@@ -68,7 +74,14 @@ class Layer:
         return x
 
 
-layer, listed, cells = Layer(), [X], np.ones(2)
+def adds_in_place(x):
+    own = cells
+    own += 1
+    return x
+
+
+layer, listed, cells, held = Layer(), [X], np.ones(2, "float32"), {"w": (X, 1.0)}
+large, tellers = np.zeros(10**5), [telling]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +98,11 @@ layer, listed, cells = Layer(), [X], np.ones(2)
         gradix.checkpoint(helper),
         functools.partial(helper, by=4.0),
         gradix.jit(with_item),
+        lambda x: operations.doubled(x),
+        lambda x: listed[0] + held["w"][0] * x + cells,
     ],
     ids=["arithmetic", "branch", "loops", "names", "jitted", "transformed", "vmap", "hessian", "checkpoint", "partial",
-         "items of its own"],
+         "items of its own", "another module", "containers"],
 )  # fmt: skip
 def test_code_that_computes_is_silent(function):
     found = silence_of(function)
@@ -106,9 +121,16 @@ def test_code_that_computes_is_silent(function):
         functools.partial(helper, by=print),
         on_globals,
         lambda x: TOLD.append(x) or x,
-        lambda x: listed[0],
-        lambda x: x * cells,
+        lambda x: listed.append(x),
+        lambda x: held.update(x=x),
+        adds_in_place,
+        lambda x: x * large,
+        lambda x: tellers[0](x),
         lambda x: layer(x),
+        lambda x: operations.told(x),
+        lambda x: np.sin(x),
+        lambda x: gradix.profiler.start_trace(x),
+        lambda x: Given(x),
         Layer(),
         lambda x: x.device,
         lambda x: x.__class__,
@@ -233,15 +255,42 @@ def test_python_runs_while_a_debugger_or_profiler_watches(set_hook):
     assert jitted.__wrapped__.__code__ in lines
 
 
+class Number(float):
+    """A number of a class of its own."""
+
+
 def test_a_variable_that_was_replaced_counts(monkeypatch):
     jitted = gradix.jit(lambda x: x * FACTOR)
+    assert compiled(jitted, X)[1]
+    for n in range(3):  # nothing is compiled for each of the values
+        monkeypatch.setitem(globals(), "FACTOR", 5.0 + n)
+        results, is_compiled = compiled(jitted, X, calls=1)
+        np.testing.assert_array_equal(results[0], (5 + n) * X)
+        assert not is_compiled
+    assert compiled(jitted, X, calls=3 * unwatched.CALLS)[1]
+    monkeypatch.setitem(globals(), "FACTOR", Number(2.0))
+    assert not compiled(jitted, X, calls=10 * unwatched.CALLS)[1]
+
+
+@pytest.mark.parametrize(
+    ("captured", "change"),
+    [
+        ([3.0], lambda x: x.__setitem__(0, 4.0)),
+        ({0: 3.0}, lambda x: x.update({0: 4.0})),
+        ([3.0], lambda x: x.insert(0, 4.0)),
+        (np.full(1, 3.0, "f"), lambda x: x.fill(4.0)),
+        ([[3.0, 3.0]], lambda x: x[0].__setitem__(slice(None), [4.0, 4.0])),
+    ],
+    ids=["list", "dict", "longer list", "NumPy", "nested"],
+)
+def test_a_container_that_was_changed_counts(captured, change):
+    jitted = gradix.jit(lambda x: x * jnp.asarray(captured[0]))
     results, is_compiled = compiled(jitted, X)
-    monkeypatch.setitem(globals(), "FACTOR", 5.0)
-    with gradix.debug.values():
-        np.testing.assert_array_equal(jitted(X), 5 * X)
-    monkeypatch.setitem(globals(), "FACTOR", np.ones(2, "f"))
     assert is_compiled
-    assert not compiled(jitted, X)[1]
+    np.testing.assert_array_equal(results[-1], 3 * X)
+    change(captured)
+    with gradix.debug.values():
+        np.testing.assert_array_equal(jitted(X), 4 * X)
 
 
 def test_wrong_programs_raise_what_python_raises():
