@@ -11,6 +11,7 @@ from gradix._base.tree import tree_flatten
 from gradix._core.refs import Ref
 from gradix.experimental.pallas._memory import check_semaphore
 from gradix.experimental.pallas._races import started, waited
+from gradix.experimental.pallas._refs import DynamicPart, copy_part
 from gradix.experimental.pallas._remote import deliver
 
 
@@ -33,15 +34,15 @@ class AsyncCopyDescriptor:
 
     def __init__(self, src_ref: Any, dst_ref: Any, sem: Any):
         for name, ref in (("src_ref", src_ref), ("dst_ref", dst_ref)):
-            if not isinstance(ref, Ref):
+            if not isinstance(ref, (Ref, DynamicPart)):
                 raise TypeError(
                     f"{name} of a copy must be a reference, got {ref!r} of type {type(ref).__name__}. Pass x_ref "
                     "or x_ref.at[index], not x_ref[...]."
                 )
-        if src_ref.shape != dst_ref.shape or src_ref.dtype != dst_ref.dtype:
+        if _type_of(src_ref) != _type_of(dst_ref):
             raise ValueError(
-                f"a copy needs references of one type, got {src_ref.aval.inner_aval.str_short()} and "
-                f"{dst_ref.aval.inner_aval.str_short()}. Take parts of them with ref.at[index]."
+                f"a copy needs references of one type, got {_type_of(src_ref)} and {_type_of(dst_ref)}. Take parts of "
+                "them with ref.at[index]."
             )
         if sem is not None:
             check_semaphore("a copy", sem)
@@ -50,8 +51,11 @@ class AsyncCopyDescriptor:
     def start(self, priority: int = 0, *, add: bool = False) -> None:
         """Copy, or with `add` add to what is there, and count that in the semaphore."""
         started(self.src_ref, self.dst_ref, (self.sem, self.sem), add)
-        value = self.src_ref.read()
-        self.dst_ref.write(self.dst_ref.read() + value if add else value)
+        if isinstance(self.src_ref, DynamicPart):
+            copy_part(self.src_ref, self.dst_ref, add)
+        else:
+            value = self.src_ref.read()
+            self.dst_ref.write(self.dst_ref.read() + value if add else value)
         if self.sem is not None:
             self.sem.write(self.sem.read() + np.int32(1))
 
@@ -64,8 +68,15 @@ class AsyncCopyDescriptor:
     wait_send = wait_recv = wait
 
 
+def _type_of(ref: Any) -> str:
+    """The type of a reference, or of a part of traced size, as text."""
+    return ref._shown() if isinstance(ref, DynamicPart) else ref.aval.inner_aval.str_short()
+
+
 def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
     """A copy between references of one type; `start` and `wait` are its methods.
+
+    Parts of them may have traced sizes, `ref.at[pl.ds(start, size)]`; then the size is that of the source.
 
     Raises:
         TypeError: an argument is not a reference.
@@ -141,6 +152,12 @@ class _RemoteCopyDescriptor(AsyncCopyDescriptor):
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
         """Send, and count that in the semaphores: the own one, and that of the device that receives."""
+
+        if isinstance(self.src_ref, DynamicPart):
+            raise NotImplementedError(
+                f"a copy to another device needs a known size, got {_type_of(self.src_ref)}. Send a part of the "
+                "largest size, and mask what is beyond where it arrives."
+            )
 
         def write(arrives, value, dst, *recv):
             old = dst.read()

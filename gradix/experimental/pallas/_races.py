@@ -78,7 +78,7 @@ def part_of(ref: Ref, index: Any = ...) -> Part:
     found, is_all = index, True
     is_whole = index is ... or (isinstance(index, tuple) and not index)
     while (base := getattr(ref, "base", None)) is not None:
-        if isinstance(ref, View):
+        if isinstance(ref, View) or hasattr(ref, "index"):  # of a part of traced size, some elements
             is_all = is_all and is_whole
             found, is_whole = ref.index, False
         else:  # the same elements in another form

@@ -14,7 +14,7 @@ from gradix._core.trace import is_unknown
 from gradix.experimental.pallas._contents import reads_beyond, undefined
 from gradix.experimental.pallas._predicates import is_conditional, selected
 from gradix.experimental.pallas._races import touched
-from gradix.experimental.pallas._simulation import check_near
+from gradix.experimental.pallas._simulation import check_near, is_simulated
 from gradix.experimental.pallas._specs import Slice
 
 
@@ -136,8 +136,82 @@ class _KernelAt:
     def __init__(self, ref):
         self.ref = ref
 
-    def __getitem__(self, index) -> KernelView:
+    def __getitem__(self, index) -> Any:
+        parts = index if isinstance(index, tuple) else (index,)
+        if any(isinstance(p, Slice) and p.is_dynamic_size for p in parts):
+            return DynamicPart(self.ref, index)
         return KernelView(self.ref, index)
+
+
+class DynamicPart:
+    """A part of a ref with slices whose size is traced, to be copied and waited for; it cannot be read and written.
+
+    `window` is the part with the whole axes in place of these slices, and `slices` has them by axes of the window.
+    """
+
+    __slots__ = ("base", "index", "window", "slices")
+
+    def __init__(self, base, index):
+        parts = expanded(index, base.shape) or []
+        if any(getattr(p, "shape", ()) or isinstance(p, (bool, list)) for p in parts):
+            raise NotImplementedError(
+                f"a slice of traced size cannot be combined with an index by arrays, of {base._name()}. Copy rows one "
+                "by one, in a loop."
+            )
+        self.base, self.index, self.slices = base, index, {}
+        axis, whole = 0, []
+        for part in parts:
+            if isinstance(part, Slice) and part.is_dynamic_size:
+                if part.stride != 1:
+                    raise NotImplementedError(f"a slice of traced size must have a stride of 1, got {part}.")
+                self.slices[axis] = part
+                part = slice(None)
+            whole.append(part)
+            axis += isinstance(part, (slice, Slice))
+        self.window = KernelView(base, tuple(whole))
+
+    def _shown(self) -> str:
+        sizes = ["?" if a in self.slices else str(n) for a, n in enumerate(self.window.shape)]
+        return f"{self.window.dtype}[{','.join(sizes)}]"
+
+    def _refuses(self, *args):
+        part = next(iter(self.slices.values()))
+        raise NotImplementedError(
+            f"the size of a slice must be known where it is read or written, got {part.size}. Take a slice of the "
+            "largest size, and mask what is beyond; copies can have traced sizes."
+        )
+
+    __getitem__ = __setitem__ = _refuses
+
+
+def copy_part(source: DynamicPart, target: DynamicPart, add: bool) -> None:
+    """Copy, or with `add` add, the elements of a part of traced size; that of the source is the size."""
+    value, old = source.window.read(), target.window.read()
+    if is_simulated():
+        _look_at_last(source, value, source)
+        _look_at_last(target, old, source)
+    keep: Any = True
+    for axis, part in source.slices.items():
+        n, start = _number(part.size), _number(target.slices[axis].start)
+        place = lax.broadcasted_iota(np.int32, old.shape, axis)
+        keep = keep & (place >= start) & (place < start + n)
+        rows = jnp.arange(old.shape[axis], dtype=np.int32) - start + _number(part.start)
+        value = jnp.take(value, rows, axis, mode="clip")
+    target.window.write(jnp.where(keep, old + value if add else value, old))
+
+
+def _look_at_last(part: DynamicPart, x, sizes: DynamicPart) -> None:
+    """Read the last element of a part, for the check of indices."""
+    last = [0] * x.ndim
+    for axis, own in part.slices.items():
+        n = _number(sizes.slices[axis].size)
+        last[axis] = jnp.where(n > 0, _number(own.start) + n - 1, 0)
+    lax.dynamic_slice(x, _alike(last), (1,) * x.ndim)
+
+
+def _number(x) -> Any:
+    """A start or size as an int32 scalar."""
+    return jnp.asarray(x).astype(np.int32)
 
 
 class Transformed(Sliceable, Ref):

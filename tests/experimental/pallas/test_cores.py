@@ -256,3 +256,78 @@ def test_scans_counts_and_packing():
     assert_same(total, 7)
     with pytest.raises(NotImplementedError, match="another subcore"):
         plsc.fetch_and_add(None, 1, subcore_id=3)
+
+
+# -- copies of traced sizes ------------------------------------------------------------------------
+
+
+def copied_parts(at, to, n, add=False, interpret=True, shape=(6, 4)):
+    """What is in memory of ones after a copy of `n` rows, and of two columns."""
+
+    def kernel(places, x, o, room, sem):
+        room[...] = jnp.ones(shape, "float32")
+        first, last, size = places[0], places[1], places[2]
+        copy = pltpu.make_async_copy(
+            x.at[1, pl.ds(first, size), pl.ds(1, 2)], room.at[pl.ds(last, size), 0:2], sem.at[0]
+        )
+        copy.start(add=add)
+        copy.wait()
+        pltpu.sync_copy(room, o)
+
+    return pl.pallas_call(
+        kernel,
+        gradix.ShapeDtypeStruct(shape, "float32"),
+        in_specs=[pl.BlockSpec(memory_space=pltpu.SMEM), pl.BlockSpec(memory_space=pl.ANY)],
+        scratch_shapes=[pltpu.VMEM(shape, jnp.float32), pltpu.SemaphoreType.DMA((1,))],
+        interpret=interpret,
+    )(jnp.array([at, to, n], "int32"), ROWS)
+
+
+ROWS = jnp.asarray(np.arange(2 * 5 * 3, dtype="float32").reshape(2, 5, 3))
+
+
+@pytest.mark.parametrize(("at", "to", "n"), [(0, 0, 5), (1, 3, 3), (4, 0, 1), (2, 2, 0), (0, 1, 4)])
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("interpret", [True, pltpu.InterpretParams(detect_races=True)], ids=["", "simulated"])
+def test_copies_may_have_traced_sizes(at, to, n, add, interpret):
+    expected = np.ones((6, 4), "float32")
+    part = np.asarray(ROWS)[1, at : at + n, 1:3]
+    expected[to : to + n, :2] = expected[to : to + n, :2] + part if add else part
+    np.testing.assert_array_equal(copied_parts(at, to, n, add, interpret), expected)
+
+
+@pytest.mark.parametrize(("at", "to", "n"), [(3, 0, 3), (0, 4, 3)])
+def test_copies_of_traced_sizes_are_checked(at, to, n):
+    with pytest.raises(IndexError, match=r"out.of.bounds"):
+        copied_parts(at, to, n, interpret=pltpu.InterpretParams())
+
+
+def test_parts_of_traced_sizes_are_not_read_and_have_one_type():
+    def run(body):
+        pl.pallas_call(
+            lambda n, x, o: body(x.at[pl.ds(0, n[0])], o), gradix.ShapeDtypeStruct((5, 3), "float32"), interpret=True
+        )(jnp.array([2]), ROWS[0])
+
+    with pytest.raises(NotImplementedError, match="where it is read or written, got .*copies can have traced sizes"):
+        run(lambda part, o: part[...])
+    with pytest.raises(ValueError, match=r"one type, got float32\[\?,3\] and float32\[5,3\]"):
+        run(pltpu.sync_copy)
+    with pytest.raises(TypeError, match="semaphore"):
+        run(lambda part, o: pltpu.make_async_copy(part, part, o))
+
+
+def test_a_copy_of_traced_size_to_another_device_can_be_waited_for_alone():
+    def kernel(n, x, o, sems):
+        copy = pltpu.make_async_remote_copy(
+            x.at[pl.ds(0, n[0])], o.at[pl.ds(0, n[0])], sems.at[0], sems.at[1], device_id=(0,)
+        )
+        with pytest.raises(NotImplementedError, match=r"needs a known size, got float32\[\?,3\]. Send a part"):
+            copy.start()
+        pltpu.async_remote_copy(x, o, sems.at[0], sems.at[1], device_id=(0,)).wait_send()
+        copy.wait_recv()
+
+    call = pl.pallas_call(kernel, S((5, 3), "float32"), scratch_shapes=[pltpu.SemaphoreType.DMA((2,))])
+    mesh = gradix.sharding.Mesh(gradix.devices()[:1], ("d",))
+    whole = gradix.P()
+    run = gradix.shard_map(call, mesh=mesh, in_specs=(whole, whole), out_specs=whole, check_vma=False)
+    np.testing.assert_array_equal(run(jnp.array([2]), ROWS[0]), ROWS[0])
