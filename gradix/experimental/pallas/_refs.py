@@ -202,7 +202,7 @@ def copy_part(source: DynamicPart, target: DynamicPart, add: bool) -> None:
 
 def _look_at_last(part: DynamicPart, x, sizes: DynamicPart) -> None:
     """Read the last element of a part, for the check of indices."""
-    last = [0] * x.ndim
+    last: list[Any] = [0] * x.ndim
     for axis, own in part.slices.items():
         n = _number(sizes.slices[axis].size)
         last[axis] = jnp.where(n > 0, _number(own.start) + n - 1, 0)
