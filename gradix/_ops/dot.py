@@ -26,7 +26,7 @@ from gradix._ops.canonicalization import memoised
 from gradix._ops.convert import convert_element_type, converter
 from gradix._ops.dot_types import compute_dtype, joined_dtype, result_type, rounded_to
 from gradix._ops.families import bilinear_jvp
-from gradix._ops.operands import as_operand
+from gradix._ops.operands import as_operand, operands
 from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.sharding import asked, reshard
 
@@ -268,10 +268,11 @@ def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
 # -- faces -----------------------------------------------------------------------------------------
 
 
-def _axes(name: str, axes) -> tuple:
+def _axes(name: str, axes, *xs) -> tuple:
     try:
         return tuple([index(a) for a in axes])
     except TypeError:
+        operands("dot_general", *xs)  # what is no array is told of first
         raise TypeError(
             "dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, "
             f"rhs_batch)) with sequences of integers, got {name}={axes!r}."
@@ -313,14 +314,15 @@ def dot_general(
     try:
         (lc, rc), (lb, rb) = dimension_numbers
     except (TypeError, ValueError):
+        operands("dot_general", lhs, rhs)
         raise TypeError(
             "dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, "
             f"rhs_batch)), got {dimension_numbers!r}. For a matrix product write (((1,), (0,)), ((), "
             "())), or use jnp.matmul, jnp.tensordot or jnp.einsum."
         ) from None
     numbers = (
-        (_axes("lhs_contracting", lc), _axes("rhs_contracting", rc)),
-        (_axes("lhs_batch", lb), _axes("rhs_batch", rb)),
+        (_axes("lhs_contracting", lc, lhs, rhs), _axes("rhs_contracting", rc, lhs, rhs)),
+        (_axes("lhs_batch", lb, lhs, rhs), _axes("rhs_batch", rb, lhs, rhs)),
     )
     return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type, out_sharding)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix._base.config import state as _options
+from gradix._base.errors import NotAValueError
 from gradix._core.array import ArrayImpl, as_array, check_number, scalar_array
 from gradix._core.operators import Array
 
@@ -31,7 +32,8 @@ def as_operand(name: str, x) -> Array:
     try:
         return as_array(x)
     except TypeError as e:
-        raise TypeError(f"{name} requires array or scalar arguments. {e}") from None
+        kind = NotAValueError if isinstance(e, NotAValueError) else TypeError  # of a mutable array
+        raise kind(f"{name} requires array or scalar arguments. {e}") from None
 
 
 def scalar_like(x, value) -> ArrayImpl:

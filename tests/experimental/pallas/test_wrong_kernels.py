@@ -1,5 +1,7 @@
 """Wrong calls of kernels, and kernels that do what they cannot: which error each raises, and what it says."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -207,3 +209,14 @@ def test_loops_of_many_programs_compute_their_indices(monkeypatch):
     weights = np.arange(1, 5)
     np.testing.assert_allclose(call(X4), [(weights * (X4 + X4**2)).sum()])
     np.testing.assert_allclose(gradix.grad(lambda x: call(x)[0])(X4), weights * (1 + 2 * X4), rtol=1e-6)
+
+
+@pytest.mark.parametrize("numbers", [(((2), (1)), ((1,), (2,))), ((1,), (0,)), (((1,), (0,)), ((), ()))])
+def test_a_reference_that_is_multiplied_is_told_of_before_its_axes(numbers):
+    def kernel(x, y, o):
+        o[...] = gradix.lax.dot_general(x, y, numbers)
+
+    with pytest.raises(ValueError, match=r"dot_general.*mutable array.*read its value"):
+        pl.pallas_call(kernel, S((4,), "float32"))(X4, X4)
+    with pytest.raises(TypeError, match="dimension_numbers=") if numbers[1] != ((), ()) else contextlib.nullcontext():
+        gradix.lax.dot_general(jnp.ones((2, 2)), jnp.ones((2, 2)), numbers)
