@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import ml_dtypes
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, INEXACT, real_dtype
+from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, real_dtype
 from gradix._ops.arithmetic import mul_p
 from gradix._ops.complex_parts import neg_p
-from gradix._ops.dot import dot_general_p
 from gradix._ops.transcendental import cbrt_p, exp_p, expm1_p, logistic_p, logistic_slope_p, sqrt_p
 from gradix._ops.trigonometric import acos_p, acosh_p, asin_p, asinh_p, atan_p, atanh_p, cosh_p, sinh_p
 from gradix._platforms.foreseen import may_foresee_nan
@@ -83,8 +80,6 @@ def _masks(site):
 
 
 def _is_masked(site) -> bool:
-    if site.primitive is dot_general_p:
-        return _is_inner_with_mask(site)
     x, y = site.values
     if x.definition is None and y.definition is None:
         return False
@@ -93,39 +88,11 @@ def _is_masked(site) -> bool:
 
 def _masked(em, site, *values):
     """x where the mask is true, else 0·x. XLA would select 0 instead, and lose the NaN of 0·∞."""
-    if site.primitive is dot_general_p:
-        return _inner_with_mask(em, site, *values)
     first, second = _masks(site)
     mask, x = (first, values[1]) if first is not None else (second, values[0])
     x, out = em.spread(x, site.out.shape), site.out
     mask = em.spread(mask, site.out.shape)
     return em.select(mask, x, em.op("multiply", out, x, em.splat(0, out)))
-
-
-def _is_inner_with_mask(site) -> bool:
-    """Whether the compiler computes a product as a sum of elementwise products, of which one factor is a mask."""
-    x, y = site.values
-    are_masks = [v.aval.dtype in BOOL or v.converted_from in BOOL for v in site.values]
-    if site.out.dtype not in INEXACT or sum(are_masks) != 1 or not site.is_static():
-        return False
-    (left, right), (x_batch, y_batch) = site.params["dimension_numbers"]
-    free = [n for v, used in ((x, (*left, *x_batch)), (y, (*right, *y_batch))) for n in _others(v.aval.shape, used)]
-    return prod(free) == 1
-
-
-def _others(shape, used) -> list:
-    return [n for i, n in enumerate(shape) if i not in used]
-
-
-def _inner_with_mask(em, site, x, y):
-    """The product with numbers of which the compiler does not see that they were a mask."""
-    values = [
-        em.optimization_barrier([em.convert(v, site.out.dtype)])[0]
-        if v.aval.dtype in BOOL or v.converted_from in BOOL
-        else v
-        for v in (x, y)
-    ]
-    return em.lower(dot_general_p, site.out, *values, **site.params)
 
 
 def _negated_bits(em, site, x):
@@ -153,6 +120,6 @@ REWRITES = (
     ),
     Rewrite("signs_of_float8_nan", (neg_p,), _negated_bits, lambda site: site.out.dtype == _E5M2, CORRECTNESS),
     Rewrite("signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _is_complex, CORRECTNESS),
-    Rewrite("products_with_masks", (mul_p, dot_general_p), _masked, _is_masked, CORRECTNESS),
+    Rewrite("products_with_masks", (mul_p,), _masked, _is_masked, CORRECTNESS),
     Rewrite("cube_roots", (cbrt_p,), lambda em, site, x: cube_root(em, site.out, x), kind=CORRECTNESS),
 )

@@ -133,7 +133,7 @@ class _FinderOfAbsent:
 _LOADED_WITH_JAX = "dtypes", "errors", "tree", "tree_util", "typing"
 
 # Programs for JAX count on XLA's selection of 0 where a mask is false, also before infinity.
-_REWRITES = "all,-products_with_masks"
+_REWRITES = "all,-products_with_masks,-inner_products_with_masks"
 
 # Private modules of gradix that stand for modules of the same name that tests of others import.
 _ASKED_FOR = frozenset(["gradix.experimental.key_reuse._core"])

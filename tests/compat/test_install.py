@@ -181,7 +181,7 @@ assert str(spread) == "[[nan, 0.0], [nan, 0.0]]", spread  # the compiler selects
 """
     for first, expected in (
         ("", "[nan, 0.0] all"),
-        ("gradix.install_as_jax(); ", "[0.0, 0.0] all,-products_with_masks"),
+        ("gradix.install_as_jax(); ", "[0.0, 0.0] all,-products_with_masks,-inner_products_with_masks"),
         ("gradix.install_as_jax(); gradix.compat.uninstall(); ", "[nan, 0.0] all"),
     ):
         done = subprocess.run([sys.executable, "-c", code.format(first)], capture_output=True, text=True)

@@ -119,7 +119,9 @@ DEFECTS = {
         for f in (jnp.exp, jnp.sinh, jnp.cosh)
     ],
     "products_with_masks": [
-        (lambda x: jnp.abs((x > 5) * x), np.float32([NAN, -INF, 1, 7]), np.float32([NAN, NAN, 0, 7])),
+        (lambda x: jnp.abs((x > 5) * x), np.float32([NAN, -INF, 1, 7]), np.float32([NAN, NAN, 0, 7]))
+    ],
+    "inner_products_with_masks": [
         (lambda x: jnp.dot(x, x > 5), np.float32([NAN, -INF, 1, 7]), np.float32(NAN)),
         (lambda x: jnp.einsum("bi,bi->b", x > 5, x), np.float32([[NAN, 7], [9, 7]]), np.float32([NAN, 16])),
     ],

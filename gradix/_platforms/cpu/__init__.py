@@ -56,9 +56,10 @@ TABLE = Table(
     {
         **{f"{__name__}.{module}": primitives for module, primitives in _MODULES.items()},
         "gradix._platforms.exactness": (
-            *("neg", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "dot_general", "cbrt"),
+            *("neg", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "cbrt"),
             *("exp", "expm1", "logistic", "logistic_slope", "sinh", "cosh"),
         ),
+        "gradix._platforms.inner_products": ("dot_general",),
     },
     compiling.CHOICES,
     compiling.quick_options,

@@ -18,11 +18,10 @@ HOSTED = ("eig", "schur", "hessenberg", "qr", "tridiagonal_solve")
 TABLE = Table(
     {
         "gradix._platforms.factorizations": ("cholesky", "triangular_solve"),
-        "gradix._platforms.exactness": (
-            *("asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "dot_general", "cbrt"),
-        ),
+        "gradix._platforms.exactness": (*("asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "cbrt"),),
         "gradix._platforms.gpu_convolutions": ("conv_general_dilated",),
         "gradix._platforms.gpu_products": ("dot_general",),
+        "gradix._platforms.inner_products": ("dot_general",),
         "gradix._platforms.gpu_solvers": SOLVED,
         "gradix._platforms.host_factors": HOSTED,
     }
