@@ -17,6 +17,14 @@ from gradix._core.jaxpr import ClosedJaxpr, fold
 from gradix._core.trace import bind
 from gradix.experimental.sparse._array import JAXSparse
 from gradix.experimental.sparse._bcoo_array import BCOO
+from gradix.experimental.sparse._environment import (
+    SparsifyEnv as SparsifyEnv,
+    SparsifyValue as SparsifyValue,
+    arrays_to_spvalues as arrays_to_spvalues,
+    raw as _raw,
+    spvalues_to_arrays as spvalues_to_arrays,
+    spvalues_to_avals as spvalues_to_avals,
+)
 from gradix.experimental.sparse._rules import LINEAR, RULES, zero_preserving
 from gradix.experimental.sparse.bcsr import BCSR, bcsr_dot_general
 from gradix.lax import dot_general_p
@@ -52,6 +60,23 @@ def is_sparsifying() -> bool:
 
 def _is_sparse(x: Any) -> bool:
     return isinstance(x, JAXSparse)
+
+
+def sparsify_raw(f: Callable) -> Callable:
+    """`sparsify(f)` on `SparsifyValue`s: a function of a `SparsifyEnv` and of such values.
+
+    It returns the list of the results, whose buffers it adds to the environment, and their tree. Arrays may
+    share their indices there, as they may in `sparsify`.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> from gradix.experimental.sparse import transform
+        >>> env = transform.SparsifyEnv([jnp.array([[1]]), jnp.array([2.0])])
+        >>> results, tree = transform.sparsify_raw(lambda x: 3 * x)(env, env.sparse((2,), data_ref=1, indices_ref=0))
+        >>> transform.spvalues_to_arrays(env, results)[0].todense()
+        Array([0., 6.], dtype=float32)
+    """
+    return _raw(sparsify(f))
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
