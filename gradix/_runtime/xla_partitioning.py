@@ -108,7 +108,7 @@ def _native(sharding: Sharding, ndim: int, devices: tuple):
     named = sharding if hasattr(sharding, "coordinates") else GSPMDSharding(own)
     rows = dict(zip(own, named.coordinates(ndim)))  # type: ignore[attr-defined]
     coordinates = np.array([rows[d] for d in devices], np.int64).reshape(len(devices), ndim)
-    return _of_parts(coordinates, list(named.factors(ndim)))
+    return _of_parts(coordinates, list(named.factors(ndim)))  # type: ignore[attr-defined]
 
 
 def hlo_sharding_on_mesh(sharding: NamedSharding, ndim: int):

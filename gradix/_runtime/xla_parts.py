@@ -96,7 +96,7 @@ def put_back(module, parts: dict[str, Part]) -> None:
     known = {part.name: (part, symbol) for symbol, part in parts.items()}
     for op in outermost(module.operation, lambda op: _target(op) in known):
         with ir.Location.unknown():
-            _put_back(op, *known[_target(op)])
+            _put_back(op, *known[str(_target(op))])
 
 
 def _put_back(op, part: Part, symbol: str) -> None:

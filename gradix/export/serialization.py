@@ -296,7 +296,7 @@ def _native(t: Table, slot: int, named: tuple, avals: tuple, n: int) -> tuple:
     """The `HloSharding`s of arguments or results; files before version 6 have them and no others."""
     if any(s is not None for s in named):
         return shardings.native(named, avals)
-    rows = t.tables(slot) or [None] * len(avals)
+    rows: list[Table | None] = [*t.tables(slot)] or [None] * len(avals)
     if len(rows) != len(avals):
         raise Malformed("its shardings are not as many as its arguments and results")
     try:

@@ -76,9 +76,9 @@ def multiply(x: ArrayLike, y: ArrayLike):
     if a.aval.dtype == _BOOL:
         return lax.bitwise_and(a, b)
     if (a is not x or b is not y) and trace_state.stage is None and "-products_with_masks" in _options.gradix_rewrites:
-        mask, value = (x, b) if _is_mask(x) else (y, a)
-        whole = lax.broadcast_shapes(a.aval.shape, b.aval.shape)
-        if _is_mask(mask) and mask.shape == whole and a.aval.dtype in _SELECTED:
+        mask, converted, value = (x, a, b) if _is_mask(x) else (y, b, a)
+        is_whole = converted.aval.shape == lax.broadcast_shapes(a.aval.shape, b.aval.shape)
+        if is_whole and _is_mask(mask) and a.aval.dtype in _SELECTED:
             return where(mask, value, like(value, 0))  # as XLA does in the programs of this option
     return lax.mul(a, b)
 

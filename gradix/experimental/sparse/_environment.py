@@ -125,12 +125,13 @@ class SparsifyEnv:
         Raises:
             ValueError: elements or indices are not given, or given twice.
         """
-        found = [self._put(x, k) for x, k in ((data, data_ref), (indices, indices_ref), (indptr, indptr_ref))]
-        if found[0] is None or found[1] is None:
+        data_ref, indices_ref = self._put(data, data_ref), self._put(indices, indices_ref)
+        if data_ref is None or indices_ref is None:
             raise ValueError(
                 "SparsifyEnv.sparse needs the elements and the indices: pass data or data_ref, and indices."
             )
-        return SparsifyValue(tuple(shape), *found, indices_sorted=indices_sorted, unique_indices=unique_indices)
+        indptr_ref = self._put(indptr, indptr_ref)
+        return SparsifyValue(tuple(shape), data_ref, indices_ref, indptr_ref, indices_sorted, unique_indices)
 
 
 def _is_value(x: Any) -> bool:
