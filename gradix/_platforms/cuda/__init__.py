@@ -19,9 +19,9 @@ TABLE = Table(
     {
         "gradix._platforms.factorizations": ("cholesky", "triangular_solve"),
         "gradix._platforms.exactness": (*("asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "mul", "cbrt"),),
+        "gradix._platforms.inner_products": ("dot_general",),
         "gradix._platforms.gpu_convolutions": ("conv_general_dilated",),
         "gradix._platforms.gpu_products": ("dot_general",),
-        "gradix._platforms.inner_products": ("dot_general",),
         "gradix._platforms.gpu_solvers": SOLVED,
         "gradix._platforms.host_factors": HOSTED,
     }
