@@ -99,6 +99,8 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 def refusal(dtype) -> str:
     """Why there are no arrays of one of NumPy's dtypes, and what to write instead."""
     advice = _INSTEAD.get(dtype.kind, "Convert the values to numbers first")
+    if dtype.kind == "V" and dtype.names is None:  # numbers of ml_dtypes that XLA does not compute with, such as int1
+        advice = "Convert the numbers to a dtype that holds them, such as int8 or float32, with x.astype(...)"
     return f"Gradix arrays hold numbers and booleans, got dtype {dtype}. {advice}."
 
 

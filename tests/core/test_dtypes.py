@@ -517,3 +517,10 @@ def test_kinds_of_numbers_that_arrays_do_not_hold():
         assert all(dtypes.issubdtype(dtype, kind) for kind in kinds), name
         assert not dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(dtype, np.int64)
     assert not dtypes.issubdtype(np.dtype("datetime64[s]"), np.number)
+
+
+def test_numbers_that_xla_does_not_compute_with_are_to_be_converted():
+    with pytest.raises(TypeError, match=r"float6_e2m3fn. Convert the numbers to a dtype .*x.astype"):
+        gradix.numpy.asarray(np.zeros(2, ml_dtypes.float6_e2m3fn))
+    with pytest.raises(TypeError, match="Pass the fields by name"):
+        gradix.numpy.asarray(np.zeros(2, [("a", "f4")]))
