@@ -114,8 +114,8 @@ def buffer_callback(
             calls it once for each example.
         vmap_method: how `vmap` calls `callback`, as for `gradix.pure_callback`. If it is called
             once for all examples, buffers have a leading axis of the examples.
-        input_output_aliases: a map from arguments to results that start with the values of these
-            arguments, both by their numbers among the leaves.
+        input_output_aliases: a map from arguments to results that lie in the memory of these
+            arguments, and so start with their values; both by their numbers among the leaves.
         command_buffer_compatible: not used; it is for GPUs.
 
     Returns:
@@ -151,6 +151,7 @@ def buffer_callback(
             for source, result in (input_output_aliases or {}).items():
                 _check_alias(source, result, inputs, outs)
                 outs[result][...] = inputs[source]
+                inputs[source] = outs[result]
             buffers, named = tree.unflatten([Buffer(_read_only(x)) for x in inputs])
             found = callback(ExecutionContext(), out_tree.unflatten([Buffer(o) for o in outs]), *buffers, **named)
             if found is not None:

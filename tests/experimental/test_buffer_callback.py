@@ -73,3 +73,17 @@ def test_wrong_callbacks():
         buffer_callback(3, THREE)
     with pytest.raises(Exception, match="must write to its buffers and return None"):
         buffer_callback(lambda ctx, out, x: x, THREE)(jnp.ones(3))
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, gradix.jit])
+def test_an_aliased_argument_lies_in_the_memory_of_the_result(transform):
+    shared = []
+
+    def double(ctx, out, x, y):
+        shared.append([np.shares_memory(out, v) for v in (x, y)])
+        np.asarray(out)[...] *= np.asarray(y)
+
+    x, y = jnp.arange(3.0), jnp.full(3, 2.0)
+    call = transform(buffer_callback(double, gradix.ShapeDtypeStruct.like(x), input_output_aliases={0: 0}))
+    assert call(x, y).tolist() == [0, 2, 4] and x.tolist() == [0, 1, 2]
+    assert shared == [[True, False]]
