@@ -279,6 +279,12 @@ def within(context: TraceContext) -> Iterator[None]:
         yield
 
 
+def apart(context: TraceContext, name: str) -> tuple[Any, tuple]:
+    """The value of an option in a context, and those of the others."""
+    i = _traced.index(_known(name))
+    return context[i], (*context[:i], *context[i + 1 :])
+
+
 def guards_transfers() -> bool:
     """Whether an option guards the transfer of arrays that operations are given."""
     return (

@@ -13,6 +13,7 @@ from typing import Any
 from gradix._api.jit import retraces
 from gradix._api.jit.specialize_paths import NO_PATHS, Paths
 from gradix._base import config as _config, events
+from gradix._base.config import apart
 from gradix._base.errors import RetraceError
 from gradix._base.lazy import lazy_module
 from gradix._core.jaxpr import DebugInfo
@@ -73,7 +74,9 @@ class Signature:
             parts["argument", name] = (aval, str(aval).lstrip("~") + (" (weakly typed)" if aval.weak_type else ""))
         parts["the structure of", "the arguments"] = self.tree, str(self.tree)
         parts["named", "axes"] = self.axes, str(self.axes)
-        parts["the", "configuration"] = self.context, "as set"
+        mesh, others = apart(self.context, "gradix_auto_mesh")
+        parts["the mesh of", "the arguments"] = mesh, "none" if mesh is None else str(mesh)
+        parts["the", "configuration"] = others, "as set"
         return parts
 
 

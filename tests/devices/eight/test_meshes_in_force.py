@@ -312,3 +312,4 @@ def test_types_within_jit_name_the_mesh_over_whose_auto_axes_arguments_are_divid
     for x in (divided, whole, gradix.device_put(whole, gradix.devices()[1])):
         other(x)
     assert other.stats().traces == 1 and outer.stats().traces == 2
+    assert "the mesh of the arguments" in outer.stats().reasons[0]
