@@ -41,7 +41,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         a: an array.
         ind: an array of integers.
         v: an array of values, which are repeated as needed.
-        mode: how to treat integers out of bounds: "clip" (the default) or "wrap".
+        mode: how to treat integers out of bounds: "clip", by which those below 0 name the first element,
+            "wrap", or None (the default), by which they count from the end, and are clipped beyond it.
         inplace: it must be False, since arrays are immutable.
 
     Returns:
@@ -62,7 +63,9 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if mode == "wrap":
         i = lax._wide_index(i, x.aval.size)
         i = remainder(i, number(x.aval.size, i.aval.dtype))
-    elif mode not in (None, "clip"):
+    elif mode == "clip":  # which numbers below 0 are the first element for, as in NumPy
+        i = lax.max(i, number(0, i.aval.dtype))
+    elif mode is not None:
         raise ValueError(f"put: mode must be 'clip' or 'wrap', got {mode!r}.")
     v = v if v.aval.size == i.aval.size else resize(v, (i.aval.size,))
     out = IndexUpdateHelper(ravel(x))[i].set(v, mode="clip")

@@ -314,3 +314,14 @@ def test_directives_of_concatenators(directive, of_rank):
             except ValueError:
                 continue
         np.testing.assert_array_equal(got_of[directive, x, 2 * x], want)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8"])
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_put_treats_integers_out_of_bounds_as_numpy(mode, dtype):
+    indices, values = np.array([-2, 9, 1]).astype(dtype), np.array([10, 20, 30])
+    want = np.arange(6)
+    np.put(want, indices, values, mode)
+    put = lambda a, i: jnp.put(a, i, values, mode, inplace=False)
+    for f in (put, gradix.jit(put)):
+        assert f(jnp.arange(6), jnp.asarray(indices)).tolist() == want.tolist()
