@@ -14,6 +14,7 @@ from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import is_extended
 from gradix._core.sharding import Sharding
 from gradix._core.trace import Tracer
+from gradix.dtypes import extended, prng_key
 
 random = lazy_module("gradix.random")
 extend = lazy_module("gradix.extend.random")
@@ -78,25 +79,25 @@ MEMBERS: dict[type, dict[str, Any]] = {
 }
 
 
-_HOMES: dict[type, str] = {}  # where the classes of values are, while they say that they are jax's
+_HOMES: dict[type, str] = {}  # where classes are, while they say that they are jax's
 
 
-def _classes_of_values() -> list[type]:
-    """The classes of arrays and of traced values, by whose module libraries recognise them."""
+def _known_by_module() -> dict[type, str]:
+    """The classes that libraries recognise or print by their module: those of values, and of dtypes."""
     found: list[type] = [ArrayImpl, Tracer]
     for owner in found:
         found += owner.__subclasses__()
-    return found
+    return dict.fromkeys(found, "jax") | dict.fromkeys((extended, prng_key), "jax.dtypes")
 
 
 def add() -> None:
-    """Add the members to their classes, which say from now on that they are of the module jax."""
+    """Add the members to their classes, which say from now on that they are of modules of jax."""
     for owner, members in MEMBERS.items():
         for name, member in members.items():
             setattr(owner, name, member)
-    for owner in _classes_of_values():
+    for owner, module in _known_by_module().items():
         _HOMES[owner] = owner.__module__
-        owner.__module__ = "jax"
+        owner.__module__ = module
 
 
 def remove() -> None:

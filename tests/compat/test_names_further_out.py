@@ -48,6 +48,9 @@ PROGRAM = """
     x = jnp.ones(2)
     seen(x), jax.jit(seen)(x), jax.vmap(seen)(x), jax.grad(lambda x: seen(x).sum())(x)
     assert pickle.loads(pickle.dumps(x)).tolist() == [1.0, 1.0]
+    kinds = [jax.dtypes.prng_key, jax.dtypes.extended]
+    assert [k.__module__ for k in kinds] == ["jax.dtypes"] * 2 and repr(kinds[0]) == "<class 'jax.dtypes.prng_key'>"
+    assert pickle.loads(pickle.dumps(kinds)) == kinds
     keys = jax.random.split(jax.random.key(0), 3)
     assert keys._base_array.shape == (3, 2) and keys._impl.key_shape == (2,) and not hasattr(x, "_base_array")
     assert jax.config._read("jax_enable_x64") is False
@@ -68,6 +71,7 @@ PROGRAM = """
     from gradix import compat
     compat.uninstall()
     assert type(x).__module__.startswith("gradix") and not hasattr(keys, "_impl")
+    assert [k.__module__ for k in kinds] == ["gradix.dtypes"] * 2
     print("fine")
 """
 
