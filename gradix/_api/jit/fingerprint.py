@@ -125,7 +125,9 @@ class Walk:
         if isinstance(x, (np.ndarray, np.generic)):
             return self._array(np.asarray(x))
         if isinstance(x, ArrayImpl):
-            return x.aval, self._array(np.asarray(x))
+            # the values of a deleted array, and of one whose parts other processes have, cannot be read
+            is_readable = not x.is_deleted() and x.is_fully_addressable
+            return x.aval, self._array(x.host) if is_readable else self.same(x)
         if isinstance(x, Tracer):
             if self.inside:
                 return self.same(x)

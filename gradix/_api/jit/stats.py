@@ -177,11 +177,28 @@ def _changes(old: dict, new: dict) -> list[str]:
         if place not in old:
             out.append(f"{kind} {name} is new: {text}")
         elif not _equal(old[place][0], key):
-            was = old[place][1]
-            out.append(f"{kind} {name}: {was} -> {text}" if was != text else f"{kind} {name} changed")
+            before, was = old[place]
+            changed = f"{kind} {name} changed{_attributes_apart(before, key)}"
+            out.append(f"{kind} {name}: {was} -> {text}" if was != text else changed)
     return out + [
         f"{kind} {name} is gone: {text}" for (kind, name), (_, text) in old.items() if (kind, name) not in new
     ]
+
+
+def _attributes_apart(old: Any, new: Any) -> str:
+    """The attributes in which two fingerprints of objects of one class differ, as the end of a sentence."""
+    both = [dict(key[1]) for key in (old, new) if _is_of_attributes(key)]
+    if len(both) < 2 or old[0] is not new[0]:
+        return ""
+    apart = [name for name in {**both[0], **both[1]} if not _equal(both[0].get(name), both[1].get(name))]
+    return f" in its attribute{'s' if len(apart) > 1 else ''} {', '.join(apart)}" if apart else ""
+
+
+def _is_of_attributes(key: Any) -> bool:
+    content = key[1] if isinstance(key, tuple) and len(key) == 2 else None
+    return isinstance(content, tuple) and all(
+        isinstance(part, tuple) and len(part) == 2 and type(part[0]) is str for part in content
+    )
 
 
 def _equal(a, b) -> bool:

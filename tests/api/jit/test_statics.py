@@ -310,3 +310,51 @@ def test_own_functions_are_not_read_and_what_functions_capture_is(monkeypatch):
     )
     f((stranger,), jnp.zeros(2))
     assert stranger in read and stranger.__module__ == "gradix.numpy"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gradix.random.key(1),
+        lambda: gradix.random.PRNGKey(1),
+        lambda: gradix.random.split(gradix.random.key(1, impl="rbg"), 2),
+        lambda: jnp.ones(3, "bfloat16"),
+        lambda: jnp.zeros((2, 0)),
+        lambda: gradix.device_put(jnp.ones(3), gradix.devices()[0]),
+    ],
+)
+def test_objects_that_hold_arrays_of_any_kind(make):
+    class Sampler:
+        def __init__(self, held):
+            self.held, self.n = held, 3
+
+        @functools.partial(gradix.jit, static_argnums=0)
+        def draw(self, x):
+            return x * self.n
+
+    sampler = Sampler(make())
+    for _ in range(6):
+        assert sampler.draw(2.0) == 6
+    sampler.held = make()
+    assert sampler.draw(2.0) == 6 and Sampler.draw.stats().traces == 1
+    sampler.held.delete()
+    assert sampler.draw(2.0) == 6 and sampler.draw(3.0) == 9
+
+
+def test_an_object_that_holds_a_key_and_renews_it():
+    class Sampler:
+        def __init__(self):
+            self.key = gradix.random.key(0)
+
+        def next(self):
+            self.key, key = gradix.random.split(self.key)
+            return self.draw(key)
+
+        @functools.partial(gradix.jit, static_argnums=0)
+        def draw(self, key):
+            return gradix.random.uniform(key)
+
+    sampler, key = Sampler(), gradix.random.key(0)
+    for _ in range(3):
+        key, now = gradix.random.split(key)
+        assert sampler.next() == gradix.random.uniform(now)

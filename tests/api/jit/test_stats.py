@@ -62,3 +62,20 @@ def test_max_traces():
     g(1.0)
     with pytest.raises(RetraceError):
         g(1)
+
+
+def test_the_reason_names_the_attributes_of_a_static_object_that_changed():
+    class Model:
+        def __init__(self):
+            self.width, self.key, self.steps = 2.0, gradix.random.key(0), 0
+
+    model, f = Model(), gradix.jit(lambda model, x: x * model.width, static_argnums=0)
+    f(model, 1.0)
+    model.steps += 1
+    f(model, 1.0)
+    model.key, model.width = gradix.random.key(1), 3.0
+    f(model, 1.0)
+    assert f.stats().reasons == (
+        "static argument model changed in its attribute steps",
+        "static argument model changed in its attributes key, width",
+    )
