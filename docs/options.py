@@ -75,6 +75,7 @@ DOES = {
         "gradix_memory_stacks": "let profiles of memory tell the call stack by which an array was made; each call then takes some memory for good",
         "gradix_collective_timeout": "how many seconds a collective waits for other processes; None for ever",
         "gradix_mesh": "the mesh that `set_mesh` sets; set by it alone",
+        "gradix_auto_mesh": "the mesh over whose `Auto` axes the arguments of the function that is traced are divided; set by `jit` alone",
         "gradix_home_mesh": "the mesh on whose devices new arrays and programs go; `set_mesh` sets it",
         "jax_transfer_guard": "sets the three options of single directions",
         "jax_transfer_guard_host_to_device": "allow, log or refuse transfers to devices",
@@ -117,6 +118,7 @@ def _default(name: str):
 
 
 _OWN_DEFAULTS = {
+    "gradix_auto_mesh": None,
     "gradix_cache": None, "gradix_cache_max_days": 90, "gradix_check": "", "gradix_collective_timeout": 600.0, "gradix_eager": "auto",
     "gradix_home_mesh": None, "gradix_host_kernels": True, "gradix_kept_memory": 1 << 29, "gradix_memory_stacks": False, "gradix_mesh": None, "gradix_progress": False,
     "gradix_quick_calls": 32, "gradix_retrace_warning": 3, "gradix_rewrites": "all", "gradix_tier": "xla",
